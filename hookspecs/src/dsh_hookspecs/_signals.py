@@ -11,6 +11,7 @@ asks; a combined signal asks its sources. Links and timers exist only between th
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import sys
 import threading
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 Undo = Callable[[], None]
+_log = logging.getLogger(__name__)
 
 
 class AbortError(Exception):
@@ -67,7 +69,7 @@ class AbortSignal:
     def add_callback(self, callback: Callable[[], object]) -> Undo:
         """Call ``callback`` once when the signal aborts, at once if it already has; give back the undo.
 
-        The callback runs in the thread that aborts. What it raises is passed to ``sys.unraisablehook``.
+        The callback runs in the thread that aborts. What it raises is logged.
         """
         key = object()
         with self._lock:
@@ -247,19 +249,8 @@ def _call(callback: Callable[[], object]) -> None:
     """Run one callback; its failure harms neither the others nor whoever aborts."""
     try:
         callback()
-    except Exception as error:
-        sys.unraisablehook(_Unraisable(error, callback))
-
-
-class _Unraisable:
-    """What ``sys.unraisablehook`` reads (the interpreter's own type cannot be made from Python)."""
-
-    def __init__(self, error: BaseException, callback: object) -> None:
-        self.exc_type = type(error)
-        self.exc_value = error
-        self.exc_traceback = error.__traceback__
-        self.err_msg = "Exception ignored in a callback of an AbortSignal"
-        self.object = callback
+    except Exception:
+        _log.exception("a callback of an AbortSignal failed: %r", callback)
 
 
 def _trio_token() -> Any:

@@ -39,14 +39,6 @@ def _blocks(instance: object, attribute: Attribute[Any], value: object) -> None:
         raise ValueError(f"{type(instance).__name__}.{attribute.name} is a list of blocks that each have a 'type'")
 
 
-def _members(member: type) -> Any:
-    return field(converter=tuple, validator=deep_iterable(instance_of(member)))
-
-
-def _maybe_members(member: type) -> Any:
-    return field(converter=tuple, default=(), validator=deep_iterable(instance_of(member)), kw_only=True)
-
-
 @frozen
 class FileLocation:
     """A file, and perhaps a line (from 1), that a call reads or changes."""
@@ -85,7 +77,7 @@ class SearchFile:
     """The matches of one file."""
 
     path: str = field(validator=_text)
-    matches: Sequence[SearchMatch] = _members(SearchMatch)
+    matches: Sequence[SearchMatch] = field(converter=tuple, validator=deep_iterable(instance_of(SearchMatch)))
 
 
 @frozen
@@ -107,7 +99,9 @@ class GenericCall:
     kind: ToolCallKind | None = field(default=None, validator=_kind)
     raw_input: JsonValue = None
     content: Content | None = field(default=None, validator=optional(_blocks))
-    locations: Sequence[FileLocation] = _maybe_members(FileLocation)
+    locations: Sequence[FileLocation] = field(
+        default=(), converter=tuple, validator=deep_iterable(instance_of(FileLocation)), kw_only=True
+    )
 
 
 @frozen
@@ -126,8 +120,10 @@ class DiffCall:
 
     card: ClassVar[str] = "diff"
     title: str = field(validator=_text)
-    diffs: Sequence[FileDiff] = _members(FileDiff)
-    locations: Sequence[FileLocation] = _maybe_members(FileLocation)
+    diffs: Sequence[FileDiff] = field(converter=tuple, validator=deep_iterable(instance_of(FileDiff)))
+    locations: Sequence[FileLocation] = field(
+        default=(), converter=tuple, validator=deep_iterable(instance_of(FileLocation)), kw_only=True
+    )
 
 
 @frozen
@@ -155,7 +151,7 @@ class DiffResult:
     """The change that was made."""
 
     card: ClassVar[str] = "diff"
-    diffs: Sequence[FileDiff] = _members(FileDiff)
+    diffs: Sequence[FileDiff] = field(converter=tuple, validator=deep_iterable(instance_of(FileDiff)))
     title: str | None = field(default=None, validator=_maybe_text)
 
 
@@ -170,8 +166,12 @@ class SearchResult:
     shape: Literal["matches", "paths"] = field(validator=in_(("matches", "paths")))
     truncated: bool = field(validator=instance_of(bool))
     total: int = field(validator=_count)
-    files: Sequence[SearchFile] = _maybe_members(SearchFile)
-    paths: Sequence[str] = _maybe_members(str)
+    files: Sequence[SearchFile] = field(
+        default=(), converter=tuple, validator=deep_iterable(instance_of(SearchFile)), kw_only=True
+    )
+    paths: Sequence[str] = field(
+        default=(), converter=tuple, validator=deep_iterable(instance_of(str)), kw_only=True
+    )
     title: str | None = field(default=None, validator=_maybe_text)
 
 
@@ -182,7 +182,7 @@ class ReadResult:
     card: ClassVar[str] = "read"
     path: str = field(validator=_text)
     offset: int = field(validator=[instance_of(int), ge(1)])
-    lines: Sequence[ReadLine] = _members(ReadLine)
+    lines: Sequence[ReadLine] = field(converter=tuple, validator=deep_iterable(instance_of(ReadLine)))
     total_lines: int = field(validator=_count)
     title: str | None = field(default=None, validator=_maybe_text)
     lang: str | None = field(default=None, validator=_maybe_text)
@@ -195,7 +195,7 @@ class WebSearchResult:
 
     card: ClassVar[str] = "web"
     kind: ClassVar[str] = "search"
-    sources: Sequence[WebSource] = _members(WebSource)
+    sources: Sequence[WebSource] = field(converter=tuple, validator=deep_iterable(instance_of(WebSource)))
     truncated: bool = field(validator=instance_of(bool))
     answer: str | None = field(default=None, validator=_maybe_text)
     title: str | None = field(default=None, validator=_maybe_text)
