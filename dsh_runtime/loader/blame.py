@@ -1,0 +1,35 @@
+"""Say in one line what an exception of somebody else's code was, and in which of their files it arose."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+import traceback
+
+from .errors import Location, shorten
+
+
+def summary_of(error: BaseException) -> str:
+    """The exception's class and message, on one line."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # a broken __str__ must not hide the error it belongs to
+        text = ""
+    name = type(error).__name__
+    return f"{name}: {shorten(text)}" if text else name
+
+
+def place_of(error: BaseException) -> Location | None:
+    """The file and line that raised, in the plugin's code rather than in the standard library that it called."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return Location(error.filename, error.lineno or 1)
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if not _is_ours_or_python(frame.filename)]
+    return Location(theirs[-1].filename, theirs[-1].lineno or 1) if theirs else None
+
+
+def _is_ours_or_python(filename: str) -> bool:
+    if filename.startswith("<") or os.path.dirname(filename) == os.path.dirname(__file__):
+        return True
+    library = sysconfig.get_paths()["stdlib"]
+    return filename.startswith(library) and "site-packages" not in filename
