@@ -1,0 +1,39 @@
+"""A host, a recorder and the vector under test, for the tests of the pipeline's conformance."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "contract")]  # helpers stand beside the tests, which are no packages
+pytest.register_assert_rewrite("pipeline_kit", "pipeline_vectors")
+
+
+@pytest.fixture
+async def host() -> AsyncIterator[Any]:
+    """A bare host: no config, no plugins."""
+    from dsh_runtime import open_host
+
+    async with open_host() as host:
+        yield host
+
+
+@pytest.fixture
+def rec(host: Any) -> Any:
+    """A recorder on the host's root context."""
+    from pipeline_kit import Recorder
+
+    return Recorder(host.ctx)
+
+
+@pytest.fixture
+def vector(request: pytest.FixtureRequest) -> Any:
+    """The conformance vector whose id the test is given."""
+    from pipeline_vectors import read_vectors
+
+    return read_vectors()[request.param]

@@ -1,0 +1,30 @@
+"""A host and a recorder for the tests of the pipeline."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # the kit stands beside the tests, which are no package
+pytest.register_assert_rewrite("pipeline_kit")
+
+
+@pytest.fixture
+async def host() -> AsyncIterator[Any]:
+    """A bare host: no config, no plugins."""
+    from dsh_runtime import open_host
+
+    async with open_host() as host:
+        yield host
+
+
+@pytest.fixture
+def rec(host: Any) -> Any:
+    """A recorder on the host's root context."""
+    from pipeline_kit import Recorder
+
+    return Recorder(host.ctx)
