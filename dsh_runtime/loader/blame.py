@@ -13,7 +13,7 @@ def summary_of(error: BaseException) -> str:
     """The exception's class and message, on one line."""
     try:
         text = " ".join(str(error).split())
-    except Exception:  # a broken __str__ must not hide the error it belongs to
+    except Exception:  # noqa: BLE001 - a broken __str__ must not hide the error it belongs to
         text = ""
     name = type(error).__name__
     return f"{name}: {shorten(text)}" if text else name
