@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from pipeline_kit import Clockwork, Recorder, code, failure, message, raising, success, text, unattributed
+from pipeline_kit import (
+    Clockwork,
+    Recorder,
+    code,
+    failure,
+    message,
+    raising,
+    success,
+    text,
+    unattributed,
+)
 from pipeline_vectors import Vector, vectors
 
 from dsh_runtime import (

@@ -9,7 +9,6 @@ from typing import Any
 
 import attrs
 import trio
-
 from dsh_runtime import (
     AbortController,
     AbortSignal,
@@ -31,7 +30,7 @@ STRING: dict[str, Any] = {"type": "string"}
 
 def policy_timeout(seconds: float) -> dict[str, Any]:
     """The host's config with a deadline for policy."""
-    return {"policy_timeout": seconds}
+    return {"host": {"policy_timeout": seconds}}
 
 
 class Plugin:
