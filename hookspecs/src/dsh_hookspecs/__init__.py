@@ -40,7 +40,7 @@ from dsh_hookspecs._errors import (
 )
 from dsh_hookspecs._json import Content, ContentBlock, JsonScalar, JsonValue
 from dsh_hookspecs._markers import HOOKSPECS_VERSION, EventInfo, EventMode, event_name, hook_name, hookimpl, hookspec
-from dsh_hookspecs._protocols import Context, Scope, ToolGuard, ToolsService, Undo
+from dsh_hookspecs._protocols import Context, PluginFiber, Scope, ToolGuard, ToolsService, Undo
 from dsh_hookspecs._signals import AbortController, AbortError, AbortSignal, DeadlineError
 from dsh_hookspecs._views import (
     DiffCall,
@@ -97,6 +97,7 @@ __all__ = [
     "JsonSchemaError",
     "JsonValue",
     "JsonValueError",
+    "PluginFiber",
     "PostToolDecision",
     "PreToolDecision",
     "ReadLine",

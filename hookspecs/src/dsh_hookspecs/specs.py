@@ -30,6 +30,7 @@ from dsh_hookspecs._calls import (
 )
 from dsh_hookspecs._json import Content
 from dsh_hookspecs._markers import hookspec
+from dsh_hookspecs._protocols import PluginFiber
 
 
 @hookspec(mode="waterfall", returns=(Allow, Deny, Ask))
@@ -80,6 +81,11 @@ def tools_change() -> None:
 @hookspec(mode="emit", sync_only=True)
 def tools_progress(exec: ToolExecution, progress: ToolProgress) -> None:
     """A running body says how far it has come. Failures are contained."""
+
+
+@hookspec(mode="emit", sync_only=True, scoped=False)
+def plugin_state(fiber: PluginFiber, previous: str) -> None:
+    """A plugin's fiber has gone from ``previous`` to ``fiber.state``. Failures are contained."""
 
 
 @hookspec(mode="waterfall", returns=(list, tuple))

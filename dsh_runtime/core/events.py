@@ -1,0 +1,325 @@
+"""Events: which there are, who listens, and how a listener list is run.
+
+pluggy checks what is registered; it does not dispatch. The lists are ours: sorted by :attr:`Entry.order`, resolved
+once per change, run by :func:`emit` and :func:`waterfall` (the tools pipeline has runners of its own).
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+from attrs import frozen
+from dsh_hookspecs import EventInfo, event_name, hook_name
+from dsh_hookspecs import specs as host_specs
+
+from dsh_runtime.core.errors import HookError
+
+if TYPE_CHECKING:
+    from dsh_runtime.core.fiber import Fiber
+    from dsh_runtime.core.ledger import Ledger
+
+_log = logging.getLogger("dsh.events")
+
+FIRST, ORDINARY, LAST = -1, 0, 1
+
+
+@frozen(eq=False)
+class Event:
+    """A declared event: its info, the arguments of its listeners, and what pluggy says when one is taken up."""
+
+    info: EventInfo
+    hook: str
+    arguments: tuple[str, ...]
+    warn_on_impl: Warning | None = None
+    warn_on_impl_args: Mapping[str, Warning] | None = None
+
+
+@frozen(eq=False)
+class Listener:
+    """A function that listens, with the plugin that registered it. ``call`` takes all arguments of the event."""
+
+    call: Callable[..., Any]
+    function: Callable[..., Any]
+    event: str
+    plugin: str
+    fiber: Fiber
+
+    @property
+    def where(self) -> str:
+        """``plugin 'gate', listener check (gate.py:12)``, for messages."""
+        target = inspect.unwrap(self.function)
+        target = target.func if isinstance(target, functools.partial) else target
+        code = getattr(target, "__code__", None)
+        name = getattr(target, "__qualname__", None) or repr(target)
+        place = f" ({code.co_filename.rpartition('/')[2]}:{code.co_firstlineno})" if code else ""
+        return f"plugin {self.plugin!r}, listener {name}{place}"
+
+
+class EventTable:
+    """The declared events by name, and the resolved listener lists."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._events: dict[str, Event] = {}
+        self._namespaces: list[Any] = []
+        self._manager: pluggy.PluginManager | None = None
+        self._resolved: dict[tuple[str, Hashable], tuple[Listener, ...]] = {}
+        self._resolved_at = -1
+        self.declare(host_specs)
+
+    def declare(self, namespace: Any) -> Callable[[], None]:
+        """Declare every hookspec of a module or class; give back the undo."""
+        events = _events_of(namespace)
+        if not events:
+            raise HookError(f"{namespace!r} declares no event; mark functions with @hookspec(mode=…)")
+        for event in events:
+            if event.info.name in self._events:
+                raise HookError(f"event {event.info.name!r} is declared twice; rename the second one")
+        self._events.update({event.info.name: event for event in events})
+        self._namespaces.append(namespace)
+        self._manager = None
+
+        def undo() -> None:
+            for event in events:
+                self._events.pop(event.info.name, None)
+            if namespace in self._namespaces:
+                self._namespaces.remove(namespace)
+            self._manager = None
+
+        return undo
+
+    def get(self, name: str, plugin: str) -> Event:
+        """The event of a name; an unknown one is an error that names the plugin and the nearest event."""
+        event = self._events.get(name)
+        if event is None:
+            raise HookError(_unknown(f"listens to {name!r}", name, self._events, plugin))
+        return event
+
+    def names(self) -> tuple[str, ...]:
+        """Every declared event."""
+        return tuple(self._events)
+
+    def listener(self, name: str, function: Callable[..., Any], fiber: Fiber) -> Listener:
+        """Check a function against its event and make a listener of it."""
+        event = self.get(name, fiber.id)
+        if not callable(function):
+            raise HookError(f"plugin {fiber.id!r} gives {function!r} as listener of {name!r}; give a function")
+        taken = _arguments_of(function, event, fiber.id)
+        self._check_sync(event, function, fiber.id)
+        _warn(event, taken)
+        return Listener(_adapt(function, taken, event.arguments), function, name, fiber.id, fiber)
+
+    def carrier_listeners(
+        self, hooks: Mapping[str, Callable[..., Any]], fiber: Fiber
+    ) -> list[tuple[Listener, int]]:
+        """The ``@hookimpl`` functions of a plugin as listeners with their bands, checked by pluggy."""
+        for attribute, function in hooks.items():
+            self._check_known(attribute, function, fiber.id)
+        known = {name: fn for name, fn in hooks.items() if self._hook_of(name, fn) in self._by_hook()}
+        self._verify(known, fiber.id)
+        listeners = []
+        for attribute, function in known.items():
+            event = self._by_hook()[self._hook_of(attribute, function)]
+            options = _options(function)
+            band = FIRST if options.get("tryfirst") else LAST if options.get("trylast") else ORDINARY
+            listeners.append((self.listener(event.info.name, function, fiber), band))
+        return listeners
+
+    def listeners(self, name: str, scopes: tuple[Hashable, ...] = ()) -> tuple[Listener, ...]:
+        """Who hears a dispatch of ``name`` for a scope and its ancestors (nearest first), in order."""
+        if self._ledger.versions.get("on", 0) != self._resolved_at:
+            self._resolved.clear()
+            self._resolved_at = self._ledger.versions.get("on", 0)
+        key = (name, scopes[0] if scopes else None)
+        found = self._resolved.get(key)
+        if found is None:
+            entries = self._ledger.resolve(listener_table(name), (None, *scopes))
+            found = self._resolved[key] = tuple(entry.value for entry in entries)
+        return found
+
+    def _by_hook(self) -> dict[str, Event]:
+        return {event.hook: event for event in self._events.values()}
+
+    def _hook_of(self, attribute: str, function: Callable[..., Any]) -> str:
+        return str(_options(function).get("specname") or attribute)
+
+    def _check_known(self, attribute: str, function: Callable[..., Any], plugin: str) -> None:
+        options = _options(function)
+        hook = self._hook_of(attribute, function)
+        if options.get("wrapper") or options.get("hookwrapper"):
+            raise HookError(
+                f"plugin {plugin!r} marks {hook!r} as a hook wrapper, which is not supported; "
+                "call next() in an ordinary listener of a waterfall"
+            )
+        if hook not in self._by_hook() and not options.get("optionalhook"):
+            known = {event.hook: event for event in self._events.values()}
+            raise HookError(_unknown(f"implements the hook {hook!r}", hook, known, plugin))
+
+    def _verify(self, hooks: Mapping[str, Callable[..., Any]], plugin: str) -> None:
+        """Let pluggy check names and arguments; the carrier is gone afterwards."""
+        manager = self._pluggy()
+        carrier = _Carrier(plugin)
+        carrier.__dict__.update(hooks)
+        try:
+            manager.register(carrier, name=plugin)
+        except pluggy.PluginValidationError as error:
+            detail = " ".join(str(error).split())
+            raise HookError(f"plugin {plugin!r} has a hook that does not fit its specification: {detail}") from error
+        finally:
+            if manager.is_registered(carrier):
+                manager.unregister(carrier)
+
+    def _pluggy(self) -> pluggy.PluginManager:
+        if self._manager is None:
+            self._manager = pluggy.PluginManager("dsh")
+            for namespace in self._namespaces:
+                self._manager.add_hookspecs(namespace)
+        return self._manager
+
+    @staticmethod
+    def _check_sync(event: Event, function: Callable[..., Any], plugin: str) -> None:
+        if event.info.sync_only and is_async(function):
+            raise HookError(
+                f"plugin {plugin!r} listens to {event.info.name!r} with an async function, but its listeners are sync; "
+                "hand the work to a task of the plugin (ctx.start_soon)"
+            )
+
+
+class _Carrier:
+    """Holds one plugin's hookimpl functions while pluggy looks at them."""
+
+    def __init__(self, plugin: str) -> None:
+        self.__name__ = plugin
+
+
+def listener_table(event: str) -> str:
+    """The ledger's table that holds the listeners of an event."""
+    return f"on:{event}"
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling ``function`` gives a coroutine, as far as its definition tells."""
+    target = inspect.unwrap(function)
+    while isinstance(target, functools.partial):
+        target = target.func
+    if inspect.iscoroutinefunction(target):
+        return True
+    return not inspect.isroutine(target) and inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004
+
+
+def emit(listeners: Sequence[Listener], *args: Any) -> None:
+    """Let every listener observe; what one raises is logged and harms nobody else."""
+    for listener in listeners:
+        try:
+            outcome = listener.call(*args)
+        except (Exception, SystemExit):
+            _log.exception("%s failed on %r and is passed over", listener.where, listener.event)
+            continue
+        if outcome is not None and type(outcome) is CoroutineType:
+            outcome.close()
+            _log.error("%s answered %r with a coroutine, but its listeners are sync", listener.where, listener.event)
+
+
+async def waterfall(event: Event, listeners: Sequence[Listener], args: tuple[Any, ...], default: Any) -> Any:
+    """Run a waterfall: each listener answers, or passes on what ``next()`` gives; the end of the chain is ``default``.
+
+    ``args`` are the event's arguments without ``next``. Raises what a listener raises, and :class:`HookError` for an
+    answer that is ``None`` or not of the event's type.
+    """
+    from dsh_runtime.core.chain import Chain
+
+    chain = Chain(event, listeners, args, default)
+    try:
+        return await chain.run(0)
+    finally:
+        await chain.close()
+
+
+def _events_of(namespace: Any) -> list[Event]:
+    events = []
+    for attribute in dir(namespace):
+        function = getattr(namespace, attribute)
+        info = getattr(function, "dsh_event", None)
+        if not isinstance(info, EventInfo):
+            continue
+        if hook_name(info.name) != attribute:
+            raise HookError(
+                f"hookspec {attribute!r} declares the event {info.name!r}, whose hook is {hook_name(info.name)!r}; "
+                f"rename one ({event_name(attribute)!r} fits the function)"
+            )
+        options = function.dsh_spec
+        names = tuple(name for name in inspect.signature(function).parameters if name != "self")
+        events.append(Event(info, attribute, names, options["warn_on_impl"], options["warn_on_impl_args"]))
+    return events
+
+
+def _options(function: Callable[..., Any]) -> dict[str, Any]:
+    options: dict[str, Any] = getattr(function, "dsh_impl", None) or {}
+    return options
+
+
+def _arguments_of(function: Callable[..., Any], event: Event, plugin: str) -> tuple[str, ...]:
+    """The event's arguments that a listener takes, in its own order."""
+    taken = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise HookError(
+                f"plugin {plugin!r} listens to {event.info.name!r} with *args or **kwargs; "
+                f"name the arguments it takes: {', '.join(event.arguments)}"
+            )
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is not parameter.empty:
+            continue
+        if name not in event.arguments:
+            raise HookError(
+                f"plugin {plugin!r} listens to {event.info.name!r} with the argument {name!r}, which its specification "
+                f"does not have{_meant(name, event.arguments)}; it has: {', '.join(event.arguments)}"
+            )
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            raise HookError(f"plugin {plugin!r} takes {name!r} of {event.info.name!r} by keyword only; remove the '*'")
+        taken.append(name)
+    return tuple(taken)
+
+
+def _adapt(function: Callable[..., Any], taken: tuple[str, ...], arguments: tuple[str, ...]) -> Callable[..., Any]:
+    """A function of all the event's arguments that passes on those that the listener takes."""
+    if taken == arguments:
+        return function
+    places = tuple(arguments.index(name) for name in taken)
+    return lambda *args: function(*[args[place] for place in places])
+
+
+def _warn(event: Event, taken: tuple[str, ...]) -> None:
+    import warnings
+
+    found = [event.warn_on_impl] if event.warn_on_impl is not None else []
+    found += [warning for name, warning in (event.warn_on_impl_args or {}).items() if name in taken]
+    for warning in found:
+        warnings.warn(warning, stacklevel=4)
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def _unknown(what: str, name: str, known: Mapping[str, Any], plugin: str) -> str:
+    return (
+        f"plugin {plugin!r} {what}, which no hookspec declares{_meant(name, tuple(known))}; "
+        f"declared are: {', '.join(sorted(known))}"
+    )
+
+
+def describe_answer(listener: Listener, event: EventInfo, answer: object) -> str:
+    """Why an answer fails the dispatch closed, and what to return instead."""
+    wanted = ", ".join(kind.__name__ for kind in event.returns) or "a value"
+    return (
+        f"{listener.where} answered {event.name!r} with {answer!r:.200}; "
+        f"return one of {wanted}, or what next() gave"
+    )

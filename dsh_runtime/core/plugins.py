@@ -1,0 +1,160 @@
+"""What a plugin object says of itself, read once and checked before anything is changed.
+
+A plugin is a module or object with any of ``name``, ``inject``, ``Config``, ``apply``, ``@hookimpl`` functions; a
+:class:`~dsh_runtime.core.services.Service` class or instance; or a plain function, which counts as ``apply``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from attrs import field, frozen
+from dsh_hookspecs import HOOKSPECS_VERSION
+
+from dsh_runtime.core.errors import PluginError
+
+IMPL_ATTRIBUTE = "dsh_impl"
+
+
+@frozen(eq=False)
+class PluginSpec:
+    """A plugin as the core sees it. ``inject`` maps a service's name to whether it is required."""
+
+    source: Any
+    name: str
+    inject: Mapping[str, bool]
+    config_type: Any
+    apply: Callable[..., Any] | None
+    apply_takes_config: bool
+    hooks: Mapping[str, Callable[..., Any]] = field(factory=dict)
+    reload_policy: str = "swap"
+
+
+def read_plugin(source: Any) -> PluginSpec:
+    """The :class:`PluginSpec` of ``source``; :class:`PluginError` says what is wrong with it."""
+    name = _name_of(source)
+    apply = _apply_of(source, name)
+    hooks = _hooks_of(source)
+    if apply is None and not hooks:
+        raise PluginError(
+            f"{source!r} is no plugin: it has neither apply(ctx) nor @hookimpl functions; "
+            "give a module or object with one of them, or a function apply(ctx)"
+        )
+    _check_version(source, name)
+    return PluginSpec(
+        source=source,
+        name=name,
+        inject=_inject_of(source, name),
+        config_type=getattr(source, "Config", None),
+        apply=apply,
+        apply_takes_config=apply is not None and _takes_config(apply, name),
+        hooks=hooks,
+        reload_policy=_reload_policy_of(source, name),
+    )
+
+
+def _name_of(source: Any) -> str:
+    name = getattr(source, "name", None)
+    if name is None:
+        name = getattr(source, "__name__", None) or type(source).__name__
+        return str(name).rpartition(".")[2]
+    if not isinstance(name, str) or not name:
+        raise PluginError(f"plugin {source!r} has the name {name!r}; a name is a text that is not empty")
+    return name
+
+
+def _apply_of(source: Any, name: str) -> Callable[..., Any] | None:
+    if inspect.isroutine(source):
+        return source  # type: ignore[no-any-return]
+    apply = getattr(source, "apply", None)
+    if apply is not None and not callable(apply):
+        raise PluginError(f"plugin {name!r} has an apply that is no function: {apply!r}; define apply(ctx)")
+    return apply
+
+
+def _takes_config(apply: Callable[..., Any], name: str) -> bool:
+    try:
+        signature = inspect.signature(apply)
+    except (TypeError, ValueError):
+        return False
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        pass
+    else:
+        return True
+    try:
+        signature.bind(None)
+    except TypeError:
+        raise PluginError(
+            f"plugin {name!r} has apply{signature}; define apply(ctx) or apply(ctx, config)"
+        ) from None
+    return False
+
+
+def _inject_of(source: Any, name: str) -> dict[str, bool]:
+    inject = getattr(source, "inject", ())
+    if isinstance(inject, Mapping):
+        services = dict(inject)
+    elif isinstance(inject, (list, tuple, set, frozenset)):
+        services = dict.fromkeys(inject, True)
+    else:
+        raise PluginError(f"plugin {name!r} has inject = {inject!r}; give a list of names, or a mapping name -> required")
+    for service, required in services.items():
+        if not isinstance(service, str) or not isinstance(required, bool):
+            raise PluginError(
+                f"plugin {name!r} injects {service!r}: {required!r}; a service is a name, and required true or false"
+            )
+    return services
+
+
+def _reload_policy_of(source: Any, name: str) -> str:
+    policy = getattr(source, "reload_policy", "swap")
+    if policy not in ("swap", "stop-first", "restart"):
+        raise PluginError(f"plugin {name!r} has reload_policy = {policy!r}; it is 'swap', 'stop-first' or 'restart'")
+    return str(policy)
+
+
+def _hooks_of(source: Any) -> dict[str, Callable[..., Any]]:
+    """The functions that carry pluggy's mark, by attribute name; on an object also those of its class."""
+    if inspect.isroutine(source):
+        return {}
+    names = vars(source) if isinstance(source, ModuleType) else _attribute_names(source)
+    hooks = {}
+    for attribute in names:
+        if attribute.startswith("__"):
+            continue
+        function = inspect.getattr_static(source, attribute, None)
+        function = getattr(function, "__func__", function)
+        if getattr(function, IMPL_ATTRIBUTE, None) is not None:
+            hooks[attribute] = getattr(source, attribute)
+    return hooks
+
+
+def _attribute_names(source: Any) -> dict[str, None]:
+    """Attribute names in the order of definition, bases first."""
+    names: dict[str, None] = {}
+    classes = source.__mro__ if isinstance(source, type) else type(source).__mro__
+    for cls in reversed(classes):
+        names.update(dict.fromkeys(vars(cls)))
+    names.update(dict.fromkeys(getattr(source, "__dict__", ())))
+    return names
+
+
+def _check_version(source: Any, name: str) -> None:
+    wanted = getattr(source, "requires_hookspecs", None)
+    if wanted is None:
+        return
+    try:
+        major, minor = (int(part) for part in str(wanted).split("."))
+    except ValueError:
+        raise PluginError(f"plugin {name!r} has requires_hookspecs = {wanted!r}; write it as '1.2'") from None
+    host_major, host_minor = (int(part) for part in HOOKSPECS_VERSION.split("."))
+    if major != host_major or minor > host_minor:
+        raise PluginError(
+            f"plugin {name!r} is built for hookspecs {wanted}, this host has {HOOKSPECS_VERSION}; "
+            "update the older of the two"
+        )
