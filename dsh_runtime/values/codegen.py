@@ -191,7 +191,11 @@ _IS_LIST = "if type(x) is not list and type(x) is not tuple and type(x) is not F
 _COPY_DICT = ("o=newdict(FD)", "filldict(o,x)", "for k in o:", " if type(k) is not str:raise Unusual")
 _COPY_LIST = ("o=newlist(FL)", "filllist(o,x)")
 
-_INTEGER = ("if type(v) is int:", " if not LOW<v<HIGH:raise Unusual", "elif type(v) is not float or not v.is_integer():no(v)")
+_INTEGER = (
+    "if type(v) is int:",
+    " if not LOW<v<HIGH:raise Unusual",
+    "elif type(v) is not float or not v.is_integer():no(v)",
+)
 _NUMBER = ("if type(v) is int:", " if not LOW<v<HIGH:raise Unusual", "elif type(v) is not float or v-v!=0:no(v)")
 _BOOLEAN = "if v is not True and v is not False:no(v)"
 _NUMBER_KEY = "if key(v) not in KEYS:raise Mismatch"
