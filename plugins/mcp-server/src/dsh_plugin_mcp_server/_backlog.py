@@ -1,0 +1,42 @@
+"""How many requests of a client are unanswered, and whether more may be read."""
+
+from __future__ import annotations
+
+import trio
+from mcp.shared.dispatcher import coerce_request_id
+from mcp_types import RequestId
+
+
+class Backlog:
+    """The unanswered requests, by their ids, with the bytes that they took on the wire."""
+
+    def __init__(self, most: int, most_bytes: int) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
+        self._sizes: dict[RequestId, int] = {}
+        self._bytes = 0
+        self._settled = trio.Event()
+
+    def add(self, request_id: RequestId, size: int) -> bool:
+        """Note a request; false, and nothing noted, if one of this id is unanswered."""
+        key = coerce_request_id(request_id)
+        if key in self._sizes:
+            return False
+        self._sizes[key] = size
+        self._bytes += size
+        return True
+
+    def settle(self, request_id: RequestId) -> None:
+        """The request has been answered, or never will be."""
+        self._bytes -= self._sizes.pop(coerce_request_id(request_id), 0)
+        self._settled.set()
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more should be read."""
+        return len(self._sizes) >= self._most or self._bytes >= self._most_bytes
+
+    async def settled(self) -> None:
+        """Wait until one more request has been settled."""
+        self._settled = trio.Event()
+        await self._settled.wait()

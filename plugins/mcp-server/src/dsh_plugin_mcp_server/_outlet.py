@@ -1,0 +1,45 @@
+"""The SDK's messages on their way to the client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+from mcp.shared.message import SessionMessage
+from mcp_types import ErrorData, JSONRPCError, JSONRPCResponse, RequestId
+
+from dsh_plugin_mcp_server._backlog import Backlog
+from dsh_plugin_mcp_server._streams import ClosingStream, WriteStream
+
+
+class Outlet(ClosingStream):
+    """The stream that the SDK's server writes. An answer settles its request; a broken pipe ends the session."""
+
+    def __init__(self, write: WriteStream, backlog: Backlog, on_broken: Callable[[], None]) -> None:
+        self._write = write
+        self._backlog = backlog
+        self._on_broken = on_broken
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send one message of the SDK's."""
+        message = item.message
+        try:
+            await self._send(item)
+        finally:
+            if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
+                self._backlog.settle(message.id)
+
+    async def refuse(self, request_id: RequestId | None, code: int, message: str) -> None:
+        """Answer what the SDK is not going to see."""
+        error = JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
+        await self._send(SessionMessage(error))
+
+    async def aclose(self) -> None:
+        await self._write.aclose()
+
+    async def _send(self, item: SessionMessage) -> None:
+        try:
+            await self._write.send(item)
+        except anyio.BrokenResourceError:
+            self._on_broken()
+            raise

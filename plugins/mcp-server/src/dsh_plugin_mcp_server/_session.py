@@ -1,0 +1,122 @@
+"""One client, from its first message until it has left and its last call has come to rest."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any, Final
+
+import trio
+from dsh_hookspecs import Context, Scope, ToolsService
+from mcp.server import NotificationOptions, Server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCNotification
+
+from dsh_plugin_mcp_server._backlog import Backlog
+from dsh_plugin_mcp_server._calls import Call, Calls
+from dsh_plugin_mcp_server._config import Config
+from dsh_plugin_mcp_server._intake import Intake
+from dsh_plugin_mcp_server._limits import Limits
+from dsh_plugin_mcp_server._methods import Methods
+from dsh_plugin_mcp_server._news import News
+from dsh_plugin_mcp_server._outlet import Outlet
+from dsh_plugin_mcp_server._results import ResultForm
+from dsh_plugin_mcp_server._streams import Transport
+from dsh_plugin_mcp_server._tools import ToolList
+
+DISTRIBUTION: Final = "dsh-plugin-mcp-server"
+#: A client has so many streams of changes open at once, at most.
+_LISTENERS: Final = 16
+#: Answers that are being written when the client leaves get so many seconds.
+_LAST_WORDS: Final = 1.0
+#: The unanswered requests of a client hold so many of its longest messages.
+_LONG_MESSAGES: Final = 4
+
+
+async def serve_client(ctx: Context, config: Config, transport: Transport) -> None:
+    """Serve one client on behalf of a scope made for it; return when it has left."""
+    scope = ctx.scope()
+    try:
+        await _Session(ctx, scope, config, transport).run()
+    finally:
+        with trio.CancelScope(shield=True):
+            await scope.dispose()
+
+
+class _Session:
+    """The parts that serve one client, wired up."""
+
+    def __init__(self, ctx: Context, scope: Scope, config: Config, transport: Transport) -> None:
+        self._transport = transport
+        self._calls = Calls(config.max_concurrent_calls, self._insist)
+        self._news = News(self._calls, self._send_change)
+        self._bus = InMemorySubscriptionBus()
+        self._server = _make_server(config, self._bus)
+        self._methods = _make_methods(ctx.tools, scope.key, self._calls, config)
+        self._methods.install(self._server)
+        backlog = Backlog(config.max_pending_requests, _LONG_MESSAGES * config.max_message_bytes)
+        self._outlet = Outlet(transport.write, backlog, self._hang_up)
+        self._intake = Intake(transport, backlog, self._outlet, self._calls.cancel, self._leave)
+        self._serving = trio.CancelScope()
+        self._left = trio.Event()
+        self._served = trio.Event()
+        self._nursery: trio.Nursery
+        scope.ctx.on("tools/change", self._news.tools_changed)
+        scope.ctx.on("tools/progress", self._news.progressed)
+
+    async def run(self) -> None:
+        """Serve until the client leaves or the session is cancelled."""
+        options = self._server.create_initialization_options(NotificationOptions(tools_changed=True))
+        async with trio.open_nursery() as self._nursery:
+            self._nursery.start_soon(self._news.run)
+            self._nursery.start_soon(self._see_off)
+            try:
+                with self._serving:
+                    await self._server.run(self._intake, self._outlet, options)
+            finally:
+                self._served.set()
+                self._nursery.cancel_scope.cancel()
+
+    async def _see_off(self) -> None:
+        """When the client leaves or the session is cancelled: abort the calls, and let no write hold up the end."""
+        try:
+            await self._left.wait()
+        finally:
+            self._calls.abort_all("the MCP session is over")
+            with trio.move_on_after(_LAST_WORDS, shield=True):
+                await self._served.wait()
+            self._transport.give_up()
+
+    def _leave(self) -> None:
+        self._calls.abort_all("the MCP client has left")
+        self._left.set()
+
+    def _hang_up(self) -> None:
+        """The client takes no more answers."""
+        self._leave()
+        self._serving.cancel()
+
+    def _insist(self, call: Call) -> None:
+        self._nursery.start_soon(call.insist)
+
+    async def _send_change(self) -> None:
+        """Tell the client that the list of tools is another one, in the way of its protocol's era."""
+        await self._bus.publish(ToolsListChanged())
+        if self._methods.initialized:
+            await self._outlet.send(
+                SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/tools/list_changed"))
+            )
+
+
+def _make_server(config: Config, bus: InMemorySubscriptionBus) -> Server[Any]:
+    return Server(
+        config.name,
+        version=config.version if config.version is not None else version(DISTRIBUTION),
+        instructions=config.instructions,
+        on_subscriptions_listen=ListenHandler(bus, max_subscriptions=_LISTENERS),
+    )
+
+
+def _make_methods(tools: ToolsService, agent: object, calls: Calls, config: Config) -> Methods:
+    limits = Limits(config.max_result_bytes, config.max_result_depth)
+    return Methods(tools, agent, calls, ToolList(tools, agent, limits), ResultForm(limits))
