@@ -14,8 +14,12 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import frozen
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 GROUP = "dsh.plugins"
 
@@ -39,7 +43,9 @@ class InstalledPlugin:
 def installed_plugins() -> tuple[InstalledPlugin, ...]:
     """Every installed plugin, by name; none of them is imported."""
     search_path = tuple(sys.path)
-    return tuple(sorted({*_scan_directories(search_path), *_scan_metadata(search_path)}))
+    found = {(plugin.name, plugin.value): plugin for plugin in _scan_metadata(search_path)}
+    found |= {(plugin.name, plugin.value): plugin for plugin in _scan_directories(search_path)}
+    return tuple(sorted(found.values()))
 
 
 def find_installed(name: str) -> InstalledPlugin | None:
@@ -134,11 +140,12 @@ def _scan_metadata(search_path: tuple[str, ...]) -> tuple[InstalledPlugin, ...]:
     from importlib.metadata import entry_points
 
     return tuple(
-        InstalledPlugin(
-            point.name,
-            _without_extras(point.value),
-            point.dist.name if point.dist else "an unknown distribution",
-            point.dist.version if point.dist else "unknown",
-        )
+        InstalledPlugin(point.name, _without_extras(point.value), *_identity(point.dist))
         for point in entry_points(group=GROUP)
     )
+
+
+def _identity(distribution: Distribution | None) -> tuple[str, str]:
+    """Name and version, where broken metadata may lack either."""
+    found = dict(distribution.metadata.items()) if distribution else {}  # type: ignore[attr-defined]
+    return found.get("Name") or "unknown", found.get("Version") or "unknown"

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from .blame import summary_of
 from .errors import ConfigProblem, KeyPath, did_you_mean, quoted, shorten
 from .model import Trace
 
@@ -26,6 +27,8 @@ def check_against_schema(schema: Mapping[str, Any], value: dict[str, Any], trace
     except fastjsonschema.JsonSchemaException as error:
         failures = getattr(error, "errors", [error])
         return [problem for failure in failures for problem in _explain(failure, value, trace)]
+    except RecursionError as error:
+        raise UnusableSchemaError("its JSON Schema refers to itself without end") from error
     return []
 
 
@@ -38,8 +41,10 @@ def _compile(schema: Mapping[str, Any]) -> Callable[[Any], Any]:
         options["fast_fail"] = False  # newer versions can report more than the first failure
     try:
         return fastjsonschema.compile(dict(schema), **options)
-    except (fastjsonschema.JsonSchemaException, RecursionError, TypeError, AttributeError) as error:
-        raise UnusableSchemaError(f"its JSON Schema cannot be compiled: {shorten(str(error))}") from error
+    except UnusableSchemaError:
+        raise
+    except Exception as error:
+        raise UnusableSchemaError(f"its JSON Schema cannot be compiled: {summary_of(error)}") from error
 
 
 _SCHEMES = ("", "http", "https", "ftp", "file", "data")

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from dsh_runtime.loader.document import MAX_FILE_BYTES, parse_document, read_document
 from dsh_runtime.loader.errors import ConfigError, Location
 from dsh_runtime.loader.nodes import to_plain

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from dsh_runtime.loader.errors import ConfigError, Location
 from dsh_runtime.loader.include import MAX_INCLUDE_DEPTH
 from dsh_runtime.loader.load import MAX_ROWS, load_config
@@ -113,7 +114,9 @@ def test_equal_rows_are_equal_wherever_they_stand(write: Write) -> None:
 
 def test_nothing_that_the_config_names_is_imported(write: Write) -> None:
     write("boom.py", "raise SystemExit('imported')")
-    load_config(write("dsh.toml", '[[plugin]]\nid = "a"\nuse = "./boom.py"\n[[plugin]]\nid = "b"\nuse = "antigravity"\n'))
+    load_config(
+        write("dsh.toml", '[[plugin]]\nid = "a"\nuse = "./boom.py"\n[[plugin]]\nid = "b"\nuse = "antigravity"\n')
+    )
     assert "antigravity" not in sys.modules
 
 
@@ -153,14 +156,20 @@ uze = "${env:NOPE}"
         f"{file}:1: hosts: a config file has no key 'hosts'; did you mean 'host'?",
         f"{file}:3: host.thread: [host] has no setting 'thread'; did you mean 'threads'?",
         f"{file}:4: host.threads: expected a whole number from 1 to 10000; got a string, '4'",
-        f"{file}:6: plugin[0].id: 'id' must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or "
-        "digit, and stand there in full; got a string, 'bad id'",
-        f"{file}:10: plugin[1].use: 'use' must be an entry-point name, 'package.module:attr' or './file.py'; "
-        "got an integer, 3",
+        (
+            f"{file}:6: plugin[0].id: 'id' must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or "
+            "digit, and stand there in full; got a string, 'bad id'"
+        ),
+        (
+            f"{file}:10: plugin[1].use: 'use' must be an entry-point name, 'package.module:attr' or './file.py'; "
+            "got an integer, 3"
+        ),
         f"{file}:11: plugin[1].enabled: 'enabled' must be true or false; got a string, 'yes'",
         f"{file}:12: plugin[1].config: 'config' must be a table; got an array; write it as [plugin.config]",
-        f"{file}:13: plugin[1]: plugin 'b' does not say what to use; add use = an entry-point name, "
-        "'package.module:attr' or './file.py'",
+        (
+            f"{file}:13: plugin[1]: plugin 'b' does not say what to use; add use = an entry-point name, "
+            "'package.module:attr' or './file.py'"
+        ),
     ]
 
 
@@ -270,7 +279,12 @@ def test_included_plugins_come_first_in_the_order_of_the_includes(write: Write) 
     write("three.toml", row("three"))
     file = write("dsh.toml", 'include = ["two.toml", "three.toml"]\n' + row("own"))
     assert ids(file) == ["one", "two", "three", "own"]
-    assert [Path(source).name for source in load_config(file).sources] == ["one.toml", "two.toml", "three.toml", "dsh.toml"]
+    assert [Path(source).name for source in load_config(file).sources] == [
+        "one.toml",
+        "two.toml",
+        "three.toml",
+        "dsh.toml",
+    ]
 
 
 def test_a_row_overrides_an_included_one_in_place_key_by_key(write: Write) -> None:
@@ -350,7 +364,9 @@ def test_includes_that_nest_too_deep_are_refused(write: Write) -> None:
 
 def test_a_missing_include_is_refused_where_it_is_named(write: Write) -> None:
     file = write("dsh.toml", 'include = [\n"nothing.toml"]\n')
-    assert problem_of(file).startswith(f"{file}:2: include[0]: included file '{file.parent / 'nothing.toml'}' does not exist")
+    assert problem_of(file).startswith(
+        f"{file}:2: include[0]: included file '{file.parent / 'nothing.toml'}' does not exist"
+    )
 
 
 def test_problems_of_included_files_are_reported_with_those_of_the_including_one(write: Write) -> None:

@@ -8,11 +8,12 @@ import tomllib
 from textwrap import dedent
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from dsh_runtime.loader import positions
 from dsh_runtime.loader.errors import KeyPath
 from dsh_runtime.loader.positions import TooMuchError, nearest_line, scan
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def lines_of(text: str) -> dict[KeyPath, int]:
@@ -131,7 +132,9 @@ def test_the_nearest_line_is_that_of_the_closest_thing_around() -> None:
     assert nearest_line(lines, ("zzz",)) == 1
 
 
-@pytest.mark.parametrize("text", ["a." * 500_000, "a = " + "[" * 500_000, "[" + "a." * 500_000, "a = " + "{a=" * 200_000])
+@pytest.mark.parametrize(
+    "text", ["a." * 500_000, "a = " + "[" * 500_000, "[" + "a." * 500_000, "a = " + "{a=" * 200_000]
+)
 def test_a_text_that_nests_too_deep_is_refused_at_once(text: str) -> None:
     started = time.perf_counter()
     with pytest.raises(TooMuchError, match="nests deeper"):
@@ -198,7 +201,7 @@ class Writer:
                 self.note((*path, key))
                 self.text += f"{self.pick('', '  ')}{self.key(key)} = "
                 self.value(value, (*path, key))
-                self.text += self.pick("\n", " # ] } \"\n", "\r\n")
+                self.text += self.pick("\n", ' # ] } "\n', "\r\n")
         for key, value in later:
             self.headers(key, value, (*path, key))
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from dsh_runtime.loader import substitute
 from dsh_runtime.loader.document import parse_document
 from dsh_runtime.loader.nodes import Leaf, to_plain, walk
 from dsh_runtime.loader.substitute import Substitution
-from hypothesis import given
-from hypothesis import strategies as st
 
 ENVIRON = {"TOKEN": "s3cret", "EMPTY": "", "NESTED": "${env:TOKEN}"}
 
