@@ -44,7 +44,7 @@ class Describer:
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
-        self._report = Report("")
+        self._report = Report("", bare_members=True)
         self._open: list[type] = []
 
     def finish(self) -> None:

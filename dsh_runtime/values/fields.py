@@ -28,6 +28,7 @@ class Field:
     required: bool
     default: Any = MISSING  # its JSON form, where it has one
     description: str | None = None
+    attribute: str = ""  # where an instance keeps it, when the instance is no dict
 
 
 def is_record(annotation: Any) -> bool:
@@ -61,9 +62,14 @@ def _key(record: type, name: str, hint: Any) -> Field:
 def _attrs_field(item: Any, hints: dict[str, Any]) -> Field:
     default = item.default
     if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
-        default = default.factory() if default.factory in (list, dict, tuple) else MISSING
+        default = default.factory() if default.factory in (list, dict, tuple) else attrs.NOTHING
     return Field(
-        item.name, hints.get(item.name, MISSING), item.default is attrs.NOTHING, json_default(default), _said(item)
+        name=item.alias,
+        annotation=hints.get(item.name, MISSING),
+        required=item.default is attrs.NOTHING,
+        default=json_default(default),
+        description=_said(item),
+        attribute=item.name,
     )
 
 
@@ -72,7 +78,7 @@ def _dataclass_field(item: Any, hints: dict[str, Any]) -> Field:
     if item.default_factory in (list, dict, tuple):
         default = item.default_factory()
     required = default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
-    return Field(item.name, hints.get(item.name, MISSING), required, json_default(default), _said(item))
+    return Field(item.name, hints.get(item.name, MISSING), required, json_default(default), _said(item), item.name)
 
 
 def _said(item: Any) -> str | None:
@@ -82,6 +88,8 @@ def _said(item: Any) -> str | None:
 
 def json_default(value: Any) -> Any:
     """Give the JSON form of a default, or ``MISSING`` when it has none."""
+    if value is attrs.NOTHING:
+        return MISSING
     try:
         return thaw(snapshot_json(value.value if isinstance(value, Enum) else value))
     except JsonValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, is_typeddict
 
 import attrs
 from dsh_hookspecs import JsonValue, ToolArgsError, Violation
@@ -12,7 +12,7 @@ from dsh_hookspecs import JsonValue, ToolArgsError, Violation
 from dsh_runtime.values.annotations import schema_of
 from dsh_runtime.values.codegen import Mismatch
 from dsh_runtime.values.compiled import CompiledSchema, compile_schema
-from dsh_runtime.values.fields import Field
+from dsh_runtime.values.fields import Field, fields_of, is_record
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -79,9 +79,58 @@ def _converter() -> Converter:
     from cattrs import Converter
 
     converter = Converter()
+    converter.register_structure_hook_factory(is_record, lambda record: _record_hook(record, converter))
     converter.register_structure_hook_factory(_is_union, lambda union: _union_hook(union, converter))
+    converter.register_unstructure_hook_factory(is_record, lambda record: _apart_hook(record, converter))
     converter.register_unstructure_hook_factory(_is_union, lambda union: converter.unstructure)
     return converter
+
+
+def _record_hook(record: type, converter: Converter) -> Callable[[Any, Any], Any]:
+    """Structure a record by the same fields that its schema lists."""
+    fields = fields_of(record)
+
+    def hook(value: Any, _: Any) -> Any:
+        from cattrs.errors import ClassValidationError
+
+        found: dict[str, Any] = {}
+        failures: list[Exception] = []
+        for item in fields:
+            if item.name in value:
+                try:
+                    found[item.name] = converter.structure(value[item.name], item.annotation)
+                except Exception as error:  # noqa: BLE001 - whatever it is, the value was refused
+                    failures.append(_located(error, record, item))
+        if not failures:
+            try:
+                return {**value, **found} if is_typeddict(record) else record(**found)
+            except Exception as error:  # noqa: BLE001 - a validator may raise anything
+                failures.append(error)
+        raise ClassValidationError(f"cannot make a {record.__name__}", failures, record)
+
+    return hook
+
+
+def _located(error: Exception, record: type, item: Field) -> Exception:
+    from cattrs.errors import AttributeValidationNote
+
+    note = AttributeValidationNote(f"{record.__name__}.{item.name}", item.name, item.annotation)
+    error.__notes__ = [*getattr(error, "__notes__", []), note]
+    return error
+
+
+def _apart_hook(record: type, converter: Converter) -> Callable[[Any], Any]:
+    """Unstructure a record by the same fields that its schema lists."""
+    fields = fields_of(record)
+
+    def take_apart_dict(value: Any) -> Any:
+        found = {item.name: item.annotation for item in fields if item.name in value}
+        return {**value, **{name: converter.unstructure(value[name], hint) for name, hint in found.items()}}
+
+    def take_apart(value: Any) -> Any:
+        return {item.name: converter.unstructure(getattr(value, item.attribute), item.annotation) for item in fields}
+
+    return take_apart_dict if is_typeddict(record) else take_apart
 
 
 def _is_union(annotation: Any) -> bool:
