@@ -355,3 +355,15 @@ def unattributed(result: Result) -> str | None:
     found = code(result)
     assert found in (None, "LISTENER_FAILED"), result
     return found
+
+
+def plain(execute: Callable[..., Any], schema: Any = ANY_JSON, **more: Any) -> ToolDefinition:
+    """A raw tool around a body as it stands, sync or async."""
+    return ToolDefinition(
+        name="echo",
+        description="Plain.",
+        parameters={"type": "object"},
+        output=ToolOutput(schema=schema),
+        execute=execute,
+        **more,
+    )

@@ -359,7 +359,7 @@ async def test_a_listener_in_front_cannot_catch_the_deadline(autojump_clock: Any
             try:
                 return await next()
             finally:
-                return Allow()  # noqa: B012
+                return Allow()  # noqa: B012, SIM107
 
         rec.pre("A", soften, prepend=True)
         failure(await rec.call(), "LISTENER_FAILED")

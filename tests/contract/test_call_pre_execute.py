@@ -247,7 +247,7 @@ def catching(then: Any) -> Any:
     async def listener(exec: Any, next: Any) -> Any:
         try:
             return await next()
-        except Exception:
+        except Exception:  # noqa: BLE001
             return then
 
     return listener
