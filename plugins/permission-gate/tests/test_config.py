@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from dsh_plugin_permission_gate import Config, RuleConfig, build_policy
 
 

@@ -7,10 +7,9 @@ from typing import Any, Final
 import pytest
 from attrs import evolve
 from dsh_hookspecs import Allow, Ask, Deny, JsonValue, PreToolDecision
+from dsh_plugin_permission_gate import Config, Policy, RuleConfig, build_policy, decide
 from hypothesis import given
 from hypothesis import strategies as st
-
-from dsh_plugin_permission_gate import Config, Policy, RuleConfig, build_policy, decide
 
 STRICTNESS: Final = {Allow: 0, Ask: 1, Deny: 2}
 

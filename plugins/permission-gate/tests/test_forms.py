@@ -6,11 +6,10 @@ import posixpath
 
 import pytest
 from dsh_hookspecs import JsonValue
-from hypothesis import given
-from hypothesis import strategies as st
-
 from dsh_plugin_permission_gate._forms import fold, path_forms, posix_normal, text_forms
 from dsh_plugin_permission_gate._globs import Cover, path_globs, text_globs
+from hypothesis import given
+from hypothesis import strategies as st
 
 NAMES = st.text("aB./\\: \0", max_size=12)
 

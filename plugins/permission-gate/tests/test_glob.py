@@ -6,11 +6,10 @@ import fnmatch
 from functools import cache
 
 import pytest
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
-
 from dsh_plugin_permission_gate._glob import MAX_GLOB, GlobError, compile_glob
 from dsh_plugin_permission_gate._globs import globs
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
 
 ALPHABET = "ab/.A[]!-\\\n"
 TEXTS = st.text(ALPHABET, max_size=12)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 from dsh_hookspecs import JsonValue
+from dsh_plugin_permission_gate._select import MAX_PATH, PathError, parse_path
 from hypothesis import given
 from hypothesis import strategies as st
-
-from dsh_plugin_permission_gate._select import MAX_PATH, PathError, parse_path
 
 ARGUMENTS: JsonValue = {
     "path": "a.txt",
