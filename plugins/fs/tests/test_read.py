@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from dsh_plugin_fs._roots import Roots
 
 
 def read(roots: Roots, offset: int = 1, limit: int = 2_000, poll: Poll = never, **limits: int) -> Window:
-    return read_window(roots, "f", offset, limit, Limits(**limits), poll)  # type: ignore[arg-type]
+    return read_window(roots, "f", offset, limit, Limits(**limits), poll)
 
 
 def texts(window: Window) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from dsh_plugin_fs._errors import FsError
 from dsh_plugin_fs._limits import Limits
 from dsh_plugin_fs._roots import Roots
-from dsh_plugin_fs._write import Writer
+from dsh_plugin_fs._write import Writer, Written
 
 
 def mode_of(path: Path) -> int:
@@ -123,11 +124,12 @@ def test_half_a_surrogate_pair_is_refused(root: Path, writer: Writer) -> None:
 def test_what_is_too_large_is_refused(root: Path, roots: Roots) -> None:
     writer = Writer(roots, Limits(max_write_bytes=10))
     (root / "f").write_text("x" * 11)
-    for call in (
+    calls: list[Callable[[], Written]] = [
         lambda: writer.write("g", "x" * 11),
         lambda: writer.write("g", "é" * 6),
         lambda: writer.edit("f", "x", "y"),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(FsError) as caught:
             call()
         assert caught.value.code == "FS_TOO_LARGE"

@@ -112,4 +112,5 @@ def _compile(alternative: str, pattern: str) -> list[_Part]:
         raise FsError("FS_BAD_PATTERN", f"glob pattern '{pattern[:80]}' names nothing; '**' matches every file")
     if names[-1] == "**" or alternative.endswith("/"):
         names = [*names, "*"] if names[-1] == "**" else [*names, "**", "*"]
+    names = [name for name, following in zip(names, [*names[1:], ""], strict=True) if (name, following) != ("**", "**")]
     return [None if name == "**" else re.compile(fnmatch.translate(name)) for name in names]
