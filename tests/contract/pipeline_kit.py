@@ -357,10 +357,12 @@ def unattributed(result: Result) -> str | None:
     return found
 
 
-def plain(execute: Callable[..., Any], schema: Any = ANY_JSON, **more: Any) -> ToolDefinition:
+def plain(
+    execute: Callable[..., Any], schema: Any = ANY_JSON, *, name: str = "echo", **more: Any
+) -> ToolDefinition:
     """A raw tool around a body as it stands, sync or async."""
     return ToolDefinition(
-        name="echo",
+        name=name,
         description="Plain.",
         parameters={"type": "object"},
         output=ToolOutput(schema=schema),
