@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
@@ -147,5 +147,5 @@ def _scan_metadata(search_path: tuple[str, ...]) -> tuple[InstalledPlugin, ...]:
 
 def _identity(distribution: Distribution | None) -> tuple[str, str]:
     """Name and version, where broken metadata may lack either."""
-    found = dict(distribution.metadata.items()) if distribution else {}  # type: ignore[attr-defined]
-    return found.get("Name") or "unknown", found.get("Version") or "unknown"
+    metadata: Any = distribution.metadata if distribution else {}
+    return metadata.get("Name") or "unknown", metadata.get("Version") or "unknown"

@@ -7,7 +7,12 @@ from typing import Any
 
 import attrs
 from cattrs import BaseValidationError, ClassValidationError
-from cattrs.errors import AttributeValidationNote, ForbiddenExtraKeysError, IterableValidationNote
+from cattrs.errors import (
+    AttributeValidationNote,
+    ForbiddenExtraKeysError,
+    IterableValidationNote,
+    StructureHandlerNotFoundError,
+)
 
 from .blame import summary_of
 from .errors import ConfigProblem, KeyPath, did_you_mean, kind_of, quoted, shorten
@@ -18,6 +23,14 @@ from .strict import ExpectedError
 def explain(error: Exception, value: object, trace: Trace) -> list[ConfigProblem]:
     """The problems behind ``error``, which was raised for ``value``; ``trace`` knows where its parts stand."""
     return list(_Explainer(trace, value).explain(error, ()))
+
+
+def find_unsupported(error: BaseException) -> StructureHandlerNotFoundError | None:
+    """The complaint, somewhere in ``error``, that the plugin declares a type for which no config can be built."""
+    if isinstance(error, StructureHandlerNotFoundError):
+        return error
+    inner = error.exceptions if isinstance(error, BaseValidationError) else ()
+    return next((found for failure in inner if (found := find_unsupported(failure))), None)
 
 
 @attrs.frozen

@@ -62,12 +62,15 @@ def _refuse_any(values: dict[str, Any], owner: str, trace: Trace) -> None:
 def _build_class(schema: Any, values: dict[str, Any], owner: str, trace: Trace) -> Any:
     from cattrs import BaseValidationError
 
-    from .explain import explain
+    from .explain import explain, find_unsupported
     from .strict import ExpectedError, strict_converter
 
     try:
         return strict_converter().structure(values, schema)
     except (BaseValidationError, ExpectedError) as error:
+        unsupported = find_unsupported(error)
+        if unsupported is not None:
+            raise _unusable(owner, f"cannot be built: {summary_of(unsupported)}", trace) from error
         raise _refused(owner, explain(error, values, trace)) from error
     except Exception as error:
         raise _unusable(owner, f"cannot be built: {summary_of(error)}", trace) from error

@@ -47,10 +47,10 @@ def strict_converter() -> Converter:
     converter = Converter(detailed_validation=True, forbid_extra_keys=True)
     for kind, hook in _SCALARS.items():
         converter.register_structure_hook(kind, _scalar_hook(hook))
+    converter.register_structure_hook(enum.Enum, _enum)
     converter.register_structure_hook_func(lambda kind: kind is object, lambda value, _: value)
     factories: list[tuple[Callable[[Any], bool], Callable[[Any, Converter], Hook]]] = [
         (_is_class, _class_hook),
-        (_is_enum, _enum_hook),
         (lambda kind: get_origin(kind) is Literal, _literal_hook),
         (lambda kind: (get_origin(kind) or kind) in _SEQUENCES, _sequence_hook),
         (lambda kind: (get_origin(kind) or kind) is tuple, _tuple_hook),
@@ -70,12 +70,16 @@ def _scalar_hook(check: Callable[[Any], Any]) -> Hook:
     """cattrs hands the hook of a scalar its subclasses too, and with them enumerations such as ``(str, Enum)``."""
 
     def structure(value: Any, kind: Any) -> Any:
-        if _is_enum(kind):
-            return _choice({member.value: member for member in kind})(value, kind)
+        if issubclass(kind, enum.Enum):
+            return _enum(value, kind)
         checked = check(value)
         return checked if kind in _SCALARS else kind(checked)
 
     return structure
+
+
+def _enum(value: Any, kind: type[enum.Enum]) -> Any:
+    return _choice({member.value: member for member in kind})(value, kind)
 
 
 def _exactly(expected: str, kind: type) -> Callable[[Any], Any]:
@@ -120,10 +124,6 @@ def _is_class(kind: Any) -> bool:
     return isinstance(origin, type) and (attrs.has(origin) or dataclasses.is_dataclass(origin))
 
 
-def _is_enum(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, enum.Enum)
-
-
 def _class_hook(kind: Any, converter: Converter) -> Hook:
     build = make_dict_structure_fn(
         kind, converter, _cattrs_use_alias=True, _cattrs_forbid_extra_keys=True, _cattrs_use_linecache=False
@@ -138,10 +138,6 @@ def _class_hook(kind: Any, converter: Converter) -> Hook:
             raise with_validators(error, kind, value, converter) from None
 
     return structure
-
-
-def _enum_hook(kind: type[enum.Enum], _: Converter) -> Hook:
-    return _choice({member.value: member for member in kind})
 
 
 def _literal_hook(kind: Any, _: Converter) -> Hook:

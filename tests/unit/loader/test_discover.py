@@ -24,7 +24,8 @@ def install(site: Path, name: str, version: str, entry_points: str, metadata: bo
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), str(tmp_path / "missing")])
+    library = [path for path in sys.path if path.startswith(sys.base_prefix) and "site-packages" not in path]
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), str(tmp_path / "missing"), *library])
     discover.forget_installed()
     yield tmp_path / "site"
     discover.forget_installed()
@@ -84,7 +85,7 @@ def test_a_plugin_inside_a_zip_file_is_found_too(site: Path, monkeypatch: pytest
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("zipped-1.dist-info/entry_points.txt", "[dsh.plugins]\nzipped = z\n")
         file.writestr("zipped-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: zipped\nVersion: 1\n")
-    monkeypatch.setattr(sys, "path", [str(archive)])
+    monkeypatch.setattr(sys, "path", [str(archive), *sys.path])
     assert find_installed("zipped") == InstalledPlugin("zipped", "z", "zipped", "1")
 
 

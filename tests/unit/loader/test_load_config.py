@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dsh_runtime.loader.errors import ConfigError, Location
 from dsh_runtime.loader.include import MAX_INCLUDE_DEPTH
@@ -379,3 +381,33 @@ def test_problems_of_included_files_are_reported_with_those_of_the_including_one
 
 def test_an_override_of_a_row_that_nobody_defined_is_refused(write: Write) -> None:
     assert "does not say what to use" in problem_of(write("dsh.toml", row("a", "enabled = false")))
+
+
+# --- properties ---------------------------------------------------------------------------------------------------
+
+tables = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.just("${env:X}"),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["plugin", "host", "include", "id", "use", "config", "threads"]), inner)
+    ),
+    max_leaves=10,
+)
+
+
+@given(tables)
+def test_any_mapping_is_loaded_or_refused(source: object) -> None:
+    try:
+        load_config(source if isinstance(source, dict) else {"plugin": source}, environ={"X": "y"})
+    except ConfigError as error:
+        assert error.problems
+
+
+@given(st.text("[]{}=.\"'#\n, abiduse1$:") | st.text())
+def test_any_text_is_loaded_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.toml"
+    file.write_text(text, encoding="utf-8", newline="")
+    try:
+        load_config(file, environ={})
+    except ConfigError as error:
+        assert all(problem.location or not problem.path for problem in error.problems)

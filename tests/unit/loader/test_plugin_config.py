@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 import enum
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Optional, Union
 
 import attrs
+import fastjsonschema
 import pytest
 from attrs import validators
 from hypothesis import given
@@ -282,6 +284,8 @@ def test_a_config_declaration_of_another_kind_is_the_plugins_fault(schema: objec
 def test_a_class_that_cannot_be_built_is_the_plugins_fault() -> None:
     with pytest.raises(PluginLoadError, match="'Config' of plugin 'p' cannot be built"):
         build(complex, 1)
+    with pytest.raises(PluginLoadError, match="'Config' of plugin 'p' cannot be built"):
+        build(list[complex], [1])
 
 
 def test_a_config_that_is_no_table_is_refused() -> None:
@@ -307,6 +311,10 @@ def test_a_json_schema_gives_a_dict_of_its_own_without_defaults() -> None:
     assert built["a.b"] is not config["a.b"]
 
 
+@pytest.mark.skipif(
+    "fast_fail" not in inspect.signature(fastjsonschema.compile).parameters,
+    reason="fastjsonschema reports more than one failure from 2.22 on",
+)
 def test_a_json_schema_reports_every_offending_path() -> None:
     found = problems(SCHEMA, {"level": "x", "a.b": [{"tool": 1}, {}], "levl": 1})
     assert [line.partition(": ")[0] for line in found] == ["level", '"a.b"[1]', "levl"]
