@@ -1,12 +1,13 @@
 """Read ``dsh.toml``, find the plugins that it names, and build their configs.
 
-Imports run one way; each line may use those below it::
+Imports run one way: a module may use those of the rows below its own::
 
-    load      resolve   plugin_config   show
-    include   merge     explain         strict   json_schema
-    check     substitute                discover find
-    document  model
-    settings  nodes     target
-    positions
-    files     errors
+    load       resolve        plugin_config   show
+    include    discover       explain         json_schema
+    merge      blame          strict          find
+    check      substitute     document        revalidate
+    model      target
+    settings   nodes
+    positions  files
+    errors
 """

@@ -29,7 +29,7 @@ def find_config(
         places = _usual_places(directory or Path(), environ, platform)
         remedy = f"write a {FILE_NAME} in one of these places, or name another file with --config"
     for place in places:
-        if place.is_file():
+        if os.path.isfile(place):
             return place
     looked = ", ".join(f"'{place}'" for place in places)
     raise ConfigError([ConfigProblem((), f"no config file found; looked for {looked}; {remedy}")])

@@ -31,7 +31,7 @@ class Gathering:
 
     def add_file(self, path: Path, chain: tuple[str, ...] = ()) -> None:
         """Read a file, unless it was read before, and what it includes."""
-        identity = os.path.realpath(path)
+        identity = _identity(path)
         if identity in self._seen:
             return
         self._seen.add(identity)
@@ -59,8 +59,8 @@ class Gathering:
 
     def _include(self, item: Leaf, path: KeyPath, directory: Path, chain: tuple[str, ...]) -> None:
         file = directory / str(item.value)
-        refusal = self._refusal(os.path.realpath(file), chain)
-        if refusal is None and not file.is_file():
+        refusal = self._refusal(_identity(file), chain)
+        if refusal is None and not os.path.isfile(file):
             refusal = f"included file '{file}' does not exist or is no regular file; correct the name"
         if refusal is None:
             self.add_file(file, chain)
@@ -76,6 +76,14 @@ class Gathering:
         if len(self._seen) >= MAX_FILES:
             return f"the config consists of more than {MAX_FILES} files; include fewer"
         return None
+
+
+def _identity(file: Path) -> str:
+    """What two names of one file have in common."""
+    try:
+        return os.path.realpath(file)
+    except ValueError:  # a null byte: no file has such a name, and reading it will say so
+        return str(file)
 
 
 def _without_repeats(found: Iterable[ConfigProblem], known: Iterable[ConfigProblem]) -> list[ConfigProblem]:

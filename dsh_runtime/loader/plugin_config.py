@@ -70,8 +70,8 @@ def _build_class(schema: Any, values: dict[str, Any], owner: str, trace: Trace) 
     except (BaseValidationError, ExpectedError) as error:
         unsupported = find_unsupported(error)
         if unsupported is not None:
-            raise _unusable(owner, f"cannot be built: {summary_of(unsupported)}", trace) from error
-        raise _refused(owner, explain(error, values, trace)) from error
+            raise _unusable(owner, f"cannot be built: {summary_of(unsupported)}", trace) from unsupported
+        raise _refused(owner, explain(error, values, trace)) from None  # what it was raised from may quote secrets
     except Exception as error:
         raise _unusable(owner, f"cannot be built: {summary_of(error)}", trace) from error
 

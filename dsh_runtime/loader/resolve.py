@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,7 +52,7 @@ def file_module_name(row_id: str) -> str:
 
 def import_file(file: Path, name: str) -> ModuleType:
     """Run a Python file as the module ``name``; a failed run leaves ``sys.modules`` as it was."""
-    if not file.is_file():
+    if not os.path.isfile(file):
         raise PluginNotFoundError(f"file '{file}' does not exist or is no regular file; correct 'use'")
     loader = _FreshSourceLoader(name, str(file))
     spec = importlib.util.spec_from_file_location(name, file, loader=loader)

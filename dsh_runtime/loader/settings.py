@@ -6,14 +6,15 @@ To add a setting, add a field; the check, the default, the error messages and ``
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from attrs import Attribute, field, fields, frozen
 
 MAX_SECONDS = 86_400.0
 MAX_NESTING = 100_000
 MAX_THREADS = 10_000
-PRESENTATIONS = ("native", "code", "both")
+Presentation: TypeAlias = Literal["native", "code", "both"]
+PRESENTATIONS: tuple[Presentation, ...] = get_args(Presentation)
 
 
 class UnexpectedValueError(Exception):
@@ -78,7 +79,7 @@ class HostSettings:
     teardown_timeout: float = _setting(seconds, 10.0)
     max_depth: int = _setting(count_up_to(MAX_NESTING), 512)
     threads: int = _setting(count_up_to(MAX_THREADS), 40)
-    presentation: str = _setting(one_of(*PRESENTATIONS), "native")
+    presentation: Presentation = _setting(one_of(*PRESENTATIONS), "native")
     reload: bool = _setting(switch, False)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsh_runtime.loader.errors import ConfigError, Location
-from dsh_runtime.loader.include import MAX_INCLUDE_DEPTH
+from dsh_runtime.loader.include import MAX_FILES, MAX_INCLUDE_DEPTH
 from dsh_runtime.loader.load import MAX_ROWS, load_config
 from dsh_runtime.loader.model import HostSettings
 
@@ -369,6 +369,18 @@ def test_a_missing_include_is_refused_where_it_is_named(write: Write) -> None:
     assert problem_of(file).startswith(
         f"{file}:2: include[0]: included file '{file.parent / 'nothing.toml'}' does not exist"
     )
+
+
+def test_an_include_with_a_hostile_name_is_refused(write: Write) -> None:
+    for name in ("a\\u0000b", "x" * 5000, "."):
+        assert "does not exist" in problem_of(write("dsh.toml", f'include = ["{name}"]\n'))
+
+
+def test_the_number_of_files_is_bounded(write: Write) -> None:
+    for index in range(MAX_FILES):
+        write(f"{index}.toml", "")
+    names = ", ".join(f'"{index}.toml"' for index in range(MAX_FILES))
+    assert f"more than {MAX_FILES} files" in problem_of(write("dsh.toml", f"include = [{names}]\n"))
 
 
 def test_problems_of_included_files_are_reported_with_those_of_the_including_one(write: Write) -> None:
