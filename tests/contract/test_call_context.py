@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
 from dsh_runtime import AbortController, Deny, ToolProgress
 
 from pipeline_kit import (
