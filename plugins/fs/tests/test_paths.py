@@ -146,6 +146,11 @@ def test_a_circle_of_links_ends(root: Path, roots: Roots) -> None:
     assert code_of(lambda: read(roots, "deep")) == "FS_LINK_LOOP"
 
 
+def test_a_link_to_a_name_that_is_no_text_is_refused(root: Path, roots: Roots) -> None:
+    os.symlink(b"\xff", os.fsencode(root) + b"/link")
+    assert code_of(lambda: read(roots, "link")) == "FS_BAD_PATH"
+
+
 def test_a_root_that_is_a_link_is_resolved_once(tmp_path: Path, root: Path, outside: Path) -> None:
     (root / "f").write_text("first")
     name = tmp_path / "name"

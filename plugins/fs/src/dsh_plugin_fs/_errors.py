@@ -14,6 +14,7 @@ Code: TypeAlias = Literal[
     "FS_BAD_EDIT",
     "FS_BAD_PATH",
     "FS_BAD_PATTERN",
+    "FS_BAD_WINDOW",
     "FS_CHANGED",
     "FS_CLOSED",
     "FS_DENIED",

@@ -44,6 +44,8 @@ class Window:
 
 def read_window(roots: Roots, path: str, offset: int, limit: int, limits: Limits, poll: Poll = never) -> Window:
     """Read ``limit`` lines from line ``offset`` (from 1) on, or as many as the limits allow."""
+    if offset < 1 or limit < 1:
+        raise FsError("FS_BAD_WINDOW", f"'offset' is {offset} and 'limit' {limit}; both count lines, from 1 on")
     target = roots.locate(path)
     if target.is_directory:
         raise FsError("FS_NOT_A_FILE", f"path '{path}' names a directory; name a file in it")

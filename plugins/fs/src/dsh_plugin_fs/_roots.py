@@ -89,6 +89,12 @@ class Roots:
             return below or "."
         return f"{root.path.rstrip('/')}/{below}".rstrip("/")
 
+    def describe(self) -> str:
+        """Tell a model which paths there are."""
+        first, *others = (f"'{root.path}'" for root in self._roots)
+        more = f"; absolute ones may also lie in {', '.join(others)}" if others else ""
+        return f"Relative paths start at {first}{more}."
+
     def close(self) -> None:
         """Close every root."""
         for root in self._roots:
@@ -130,6 +136,11 @@ def open_roots(paths: Sequence[str | Path]) -> Roots:
 def split(path: str) -> list[str]:
     """Split at the slashes; empty names and ``.`` mean nothing and go."""
     return [name for name in path.split("/") if name not in ("", ".")]
+
+
+def is_unicode(name: str) -> bool:
+    """Say whether a name from the file system is text; others cannot be written as JSON."""
+    return not any("\udc80" <= character <= "\udcff" for character in name)
 
 
 def _check_path(path: str) -> None:

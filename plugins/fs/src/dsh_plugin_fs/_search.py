@@ -106,6 +106,11 @@ class Searcher:
                 findings.add_or_skip(file, shown)
         return findings.result()
 
+    def describe_ignored(self) -> str:
+        """Tell a model which directories are left out."""
+        names = ", ".join(self.ignore)
+        return f"Not searched unless path leads there: {names}." if names else ""
+
     def _until_deadline(self, poll: Poll) -> Poll:
         end = self.clock() + self.limits.search_seconds
 

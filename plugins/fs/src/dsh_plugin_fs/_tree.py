@@ -12,7 +12,7 @@ from attrs import frozen
 
 from dsh_plugin_fs._glob import Glob, States
 from dsh_plugin_fs._limits import Poll
-from dsh_plugin_fs._roots import DIRECTORY_FLAGS, MAX_DEPTH
+from dsh_plugin_fs._roots import DIRECTORY_FLAGS, MAX_DEPTH, is_unicode
 from dsh_plugin_fs._write import is_temporary
 
 
@@ -73,7 +73,7 @@ class Tree:
         with os.scandir(directory) as entries:
             for entry in entries:
                 self.poll()
-                if _is_unicode(entry.name):
+                if is_unicode(entry.name):
                     found.append((entry.name, _kind(entry)))
                 else:
                     self.skipped["unnameable"] += 1
@@ -89,8 +89,3 @@ def _kind(entry: os.DirEntry[str]) -> int:
         return stat.S_IFREG if entry.is_file(follow_symlinks=False) else 0
     except OSError:
         return 0
-
-
-def _is_unicode(name: str) -> bool:
-    """Say whether a file's name is text; others cannot be written as JSON."""
-    return not any("\udc80" <= character <= "\udcff" for character in name)

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from dsh_plugin_fs._errors import Code, FsError
-from dsh_plugin_fs._roots import DIRECTORY_FLAGS, MAX_DEPTH, Root, Target, split
+from dsh_plugin_fs._roots import DIRECTORY_FLAGS, MAX_DEPTH, Root, Target, is_unicode, split
 
 #: How many links, and changes under its feet, one walk puts up with.
 PATIENCE = 40
@@ -151,6 +151,8 @@ class Walk:
             if error.errno in (EINVAL, ENOENT):
                 return [name]  # no link any more: look at it again
             raise
+        if not is_unicode(text):
+            raise self._error("FS_BAD_PATH", f"follows the link '{'/'.join([*self.names, name])}', which is no text")
         if not text.startswith("/"):
             return split(text)
         names = self.root.below(text)
