@@ -79,7 +79,7 @@ class HostSettings:
     teardown_timeout: float = _setting(seconds, 10.0)
     max_depth: int = _setting(count_up_to(MAX_NESTING), 512)
     threads: int = _setting(count_up_to(MAX_THREADS), 40)
-    presentation: Presentation = _setting(one_of(*PRESENTATIONS), "native")
+    presentation: Presentation = _setting(one_of(*PRESENTATIONS), "native")  # noqa: RUF009 - a field like the others
     reload: bool = _setting(switch, False)
 
 

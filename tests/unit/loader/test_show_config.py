@@ -50,7 +50,7 @@ def test_a_timeout_that_is_off_reads_false() -> None:
 SECRET = "\x00s3cret\x00"
 templates = st.sampled_from(["${env:T}", "x${env:T}", "${env:T}${env:T}"])
 trees = st.recursive(
-    templates | st.text(max_size=3) | st.integers(),
+    templates | st.text(max_size=3).filter(lambda text: "${" not in text) | st.integers(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
 )
 
