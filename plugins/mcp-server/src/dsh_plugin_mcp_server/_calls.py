@@ -38,6 +38,7 @@ class Call:
     rested: trio.Event = field(factory=trio.Event)
     reached: float | None = None
     unsent: deque[ToolProgress] = field(factory=lambda: deque(maxlen=_UNSENT))
+    sending: trio.Lock = field(factory=trio.Lock)
 
     async def insist(self) -> None:
         """Wait for an aborted call to come to rest; past the grace period, let cancellation through."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import define, field
 from dsh_hookspecs import ToolsService
+from dsh_runtime import ToolExecutionInput
 from mcp.server import Server
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
@@ -30,7 +31,6 @@ from dsh_plugin_mcp_server._calls import Call, Calls
 from dsh_plugin_mcp_server._news import send_progress
 from dsh_plugin_mcp_server._results import ResultForm
 from dsh_plugin_mcp_server._tools import ToolList
-from dsh_runtime import ToolExecutionInput
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +67,8 @@ class Methods:
         wants_progress = progress_token_from_params(ctx.params) is not None
         async with self.calls.running(ctx.request_id, ctx.session, wants_progress=wants_progress) as call:
             result = await self.tools.execute(self._input(call, params))
-        await send_progress(call)
+        if wants_progress:
+            await send_progress(call)
         return self.form.of(result, modern=ctx.protocol_version in MODERN_PROTOCOL_VERSIONS)
 
     def _input(self, call: Call, params: CallToolRequestParams) -> ToolExecutionInput:

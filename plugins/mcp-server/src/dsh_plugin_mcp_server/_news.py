@@ -7,6 +7,7 @@ notes say. Changes of the list that come faster than the client reads melt into 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Awaitable, Callable
 
 import trio
@@ -24,11 +25,13 @@ class News:
         self._changed = False
         self._progressed: dict[Call, None] = {}
         self._noted = trio.Event()
+        self._home = trio.lowlevel.current_trio_token()
+        self._thread = threading.get_ident()
 
     def tools_changed(self) -> None:
         """Listener of ``tools/change``."""
         self._changed = True
-        self._noted.set()
+        self._wake()
 
     def progressed(self, exec: ToolExecution, progress: ToolProgress) -> None:
         """Listener of ``tools/progress``."""
@@ -36,7 +39,7 @@ class News:
         if call is not None and call.wants_progress and _goes_on(call, progress):
             call.unsent.append(progress)
             self._progressed[call] = None
-            self._noted.set()
+            self._wake()
 
     async def run(self) -> None:
         """Send what is noted, for as long as the session lasts."""
@@ -44,6 +47,13 @@ class News:
             await self._noted.wait()
             self._noted = trio.Event()
             await self._send_noted()
+
+    def _wake(self) -> None:
+        """A body in a worker thread reports its progress from there."""
+        if threading.get_ident() == self._thread:
+            self._noted.set()
+        else:
+            self._home.run_sync_soon(lambda: self._noted.set())
 
     async def _send_noted(self) -> None:
         if self._changed:
@@ -55,10 +65,11 @@ class News:
 
 
 async def send_progress(call: Call) -> None:
-    """Send the progress of a call that the client has not been sent yet."""
-    while call.unsent:
-        progress = call.unsent.popleft()
-        await call.session.report_progress(progress.done, progress.total, progress.message)
+    """Send the progress of a call that the client has not been sent yet, in order."""
+    async with call.sending:
+        while call.unsent:
+            progress = call.unsent.popleft()
+            await call.session.report_progress(progress.done, progress.total, progress.message)
 
 
 def _goes_on(call: Call, progress: ToolProgress) -> bool:

@@ -1,0 +1,57 @@
+"""The MCP inspector's command line, from npm, as a client that is not ours."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("serve.py")
+PACKAGE = "@modelcontextprotocol/inspector"
+
+
+@pytest.fixture(scope="module")
+def inspector(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The inspector's program, installed into a directory of its own."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        pytest.skip("the MCP inspector needs Node.js and npm, and this machine lacks them")
+    directory = tmp_path_factory.mktemp("inspector")
+    install = [npm, "install", "--no-audit", "--no-fund", "--loglevel=error", PACKAGE]
+    done = subprocess.run(install, cwd=directory, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"npm could not install {PACKAGE}: {done.stderr.strip()[-300:]}")
+    return directory / "node_modules" / ".bin" / "mcp-inspector"
+
+
+def inspect(inspector: Path, log: Path, *words: str) -> Any:
+    """What the inspector prints for one method."""
+    command = [str(inspector), "--cli", sys.executable, str(SCRIPT), str(log), "--method", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(done.stdout)
+
+
+def test_the_inspector_lists_the_tools(inspector: Path, tmp_path: Path) -> None:
+    """With their schemas."""
+    tools = {tool["name"]: tool for tool in inspect(inspector, tmp_path / "log", "tools/list")["tools"]}
+    assert tools["echo"]["inputSchema"]["properties"] == {"text": {"type": "string", "default": None}}
+    assert tools["echo"]["outputSchema"] == {"type": "object"}
+
+
+def test_the_inspector_calls_a_tool(inspector: Path, tmp_path: Path) -> None:
+    """And gets content and structured content."""
+    words = ("tools/call", "--tool-name", "echo", "--tool-arg", "text=hello")
+    result = inspect(inspector, tmp_path / "log", *words)
+    assert result["structuredContent"] == {"text": "hello"}
+    assert result["isError"] is False
+
+
+def test_the_inspector_gets_a_failure_as_a_tool_error(inspector: Path, tmp_path: Path) -> None:
+    """Not as an error of the protocol."""
+    result = inspect(inspector, tmp_path / "log", "tools/call", "--tool-name", "fail")
+    assert result == {"content": [{"type": "text", "text": "Error: boom"}], "isError": True}

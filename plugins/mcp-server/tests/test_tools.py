@@ -1,0 +1,106 @@
+"""Tools in MCP's form."""
+
+from __future__ import annotations
+
+import json
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from dsh_plugin_mcp_server._limits import Limits
+from dsh_plugin_mcp_server._tools import PAGE, ToolList
+
+OBJECT = {"type": "object"}
+
+
+class FakeTools:
+    """As much of the service as a list needs."""
+
+    def __init__(self, *tools: tuple[str, Any, Any]) -> None:
+        self.tools = {name: (parameters, output) for name, parameters, output in tools}
+
+    def schemas(self, scope: object | None = None) -> list[dict[str, Any]]:
+        return [
+            {"name": name, "description": f"About {name}", "parameters": parameters}
+            for name, (parameters, _) in self.tools.items()
+        ]
+
+    def get(self, name: str, scope: object | None = None) -> Any:
+        return SimpleNamespace(output=SimpleNamespace(schema=self.tools[name][1]))
+
+
+def listed(*tools: tuple[str, Any, Any], modern: bool = False) -> list[dict[str, Any]]:
+    page = ToolList(FakeTools(*tools), object(), Limits(2000, 20)).page(None, modern=modern)  # type: ignore[arg-type]
+    entries: list[dict[str, Any]] = page["tools"]
+    return entries
+
+
+def test_a_tool_is_listed_with_its_schemas_as_they_were_written() -> None:
+    """Order, nulls and unknown keywords included."""
+    parameters = {"x-first": None, "type": "object", "$defs": {"b": {"default": None}}, "properties": {"z": {}}}
+    (entry,) = listed(("a", parameters, {"title": None, "type": "object"}))
+    assert json.dumps(entry) == json.dumps(
+        {
+            "name": "a",
+            "description": "About a",
+            "inputSchema": parameters,
+            "outputSchema": {"title": None, "type": "object"},
+        }
+    )
+
+
+def test_an_output_schema_that_is_no_object_is_listed_since_2026() -> None:
+    """Older protocols allow objects alone there."""
+    tool = ("a", OBJECT, {"type": "array"})
+    assert "outputSchema" not in listed(tool)[0]
+    assert listed(tool, modern=True)[0]["outputSchema"] == {"type": "array"}
+
+
+def test_a_root_without_a_type_is_given_one() -> None:
+    """MCP demands it, and arguments are objects anyway."""
+    assert listed(("a", {"anyOf": []}, OBJECT))[0]["inputSchema"] == {"type": "object", "anyOf": []}
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        True,
+        {"type": "string"},
+        {"type": "object", "properties": []},
+        {"type": "object", "properties": {"a": 1}},
+        {"type": "object", "required": "a"},
+        {"type": "object", "required": [1]},
+        {"type": "object", "description": "x" * 3000},
+        json.loads('{"type": "object", "properties": {"a": ' + '{"not": ' * 30 + "{}" + "}" * 32),
+    ],
+)
+def test_a_tool_that_clients_would_stumble_over_is_left_out(parameters: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """One bad schema does not cost a client all the others; the host's log says which."""
+    with caplog.at_level(logging.WARNING):
+        assert [entry["name"] for entry in listed(("bad", parameters, OBJECT), ("good", OBJECT, OBJECT))] == ["good"]
+    assert "'bad'" in caplog.text
+
+
+def test_a_long_list_comes_in_pages() -> None:
+    """Every tool is on exactly one."""
+    tools = FakeTools(*((f"t{n}", OBJECT, OBJECT) for n in range(2 * PAGE + 1)))
+    listing = ToolList(tools, object(), Limits(2000, 20))  # type: ignore[arg-type]
+    names, cursor = [], None
+    while True:
+        page = listing.page(cursor, modern=False)
+        assert len(page["tools"]) <= PAGE
+        names += [entry["name"] for entry in page["tools"]]
+        cursor = page.get("nextCursor")
+        if cursor is None:
+            break
+    assert names == list(tools.tools)
+
+
+@pytest.mark.parametrize("cursor", ["", "-1", "x", "9" * 50, "٣"])
+def test_a_cursor_that_the_server_did_not_make_is_refused(cursor: str) -> None:
+    """As a fault of the client's."""
+    with pytest.raises(MCPError, match="cursor"):
+        ToolList(FakeTools(), object(), Limits(2000, 20)).page(cursor, modern=False)  # type: ignore[arg-type]
