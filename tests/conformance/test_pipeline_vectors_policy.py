@@ -30,7 +30,10 @@ def logged(rec: Recorder, outcome: str) -> Approval:
 # Decisions
 
 
-@pytest.mark.parametrize("decision", [Deny(None), {"kind": "maybe"}], ids=["deny-without-reason", "unknown-kind"])  # type: ignore[arg-type]
+NOTHING: Any = None
+
+
+@pytest.mark.parametrize("decision", [Deny(NOTHING), {"kind": "maybe"}], ids=["deny-without-reason", "unknown-kind"])
 async def test_a_decision_that_is_none_fails_closed(rec: Recorder, decision: Any) -> None:
     """In place of pl-034-pre and pl-035-pre."""
     rec.passers()

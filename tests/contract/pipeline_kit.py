@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 import trio
+
 from dsh_runtime import (
     AbortController,
     AbortSignal,
@@ -138,7 +139,9 @@ class Recorder:
 
         def logged_render(args: Any, value: Any) -> Any:
             self.log("render")
-            return text(value if isinstance(value, str) else json.dumps(value)) if render is None else render(args, value)
+            if render is not None:
+                return render(args, value)
+            return text(value if isinstance(value, str) else json.dumps(value))
 
         def logged_meta(args: Any, value: Any) -> Any:
             self.log("meta")
@@ -163,7 +166,9 @@ class Recorder:
 
     # Listeners
 
-    def pre(self, label: str, then: Callable[..., Any] | None = None, *, ctx: Any = None, prepend: bool = False) -> Undo:
+    def pre(
+        self, label: str, then: Callable[..., Any] | None = None, *, ctx: Any = None, prepend: bool = False
+    ) -> Undo:
         """Listen to ``tools/pre-execute``: pass on, or do what ``then(exec, next)`` does."""
         return self._listen("pre-execute", label, then, ctx, prepend)
 

@@ -12,6 +12,8 @@ from typing import Any
 import trio
 import trio.testing
 from attrs import asdict, frozen
+from pipeline_kit import Approval, Recorder, Result, callbacks_of, message, plain, text
+
 from dsh_runtime import (
     AbortController,
     Accept,
@@ -22,8 +24,6 @@ from dsh_runtime import (
     HarnessError,
     ToolExecutionSuccess,
 )
-
-from pipeline_kit import Approval, Recorder, Result, callbacks_of, message, plain, text
 
 PLACES = 3  # listeners of each stage
 PRE = [
@@ -389,7 +389,7 @@ async def _in_background(next: Any, task_status: Any = trio.TASK_STATUS_IGNORED)
     task_status.started()
     try:
         await heard
-    except Exception:  # noqa: BLE001, S110
+    except (Exception, SystemExit):  # noqa: BLE001, S110
         pass  # whatever became of it is the call's to report
 
 

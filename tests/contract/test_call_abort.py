@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from dsh_runtime import AbortController, AbortSignal, Accept, Block, HarnessError
-
 from pipeline_kit import (
     Clockwork,
     Recorder,
@@ -20,6 +18,8 @@ from pipeline_kit import (
     success,
     text,
 )
+
+from dsh_runtime import AbortController, AbortSignal, Accept, Block, HarnessError
 
 
 @pytest.fixture

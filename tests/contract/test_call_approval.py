@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from dsh_runtime import AbortController, Ask, Deny
-
 from pipeline_kit import Approval, Recorder, failure, raising, success
+
+from dsh_runtime import AbortController, Ask, Deny
 
 REFUSALS = {
     "rejected": "APPROVAL_REJECTED",

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pipeline_kit import Approval, Plugin, Recorder, code, plugin, raising
+
 from dsh_runtime import (
     AbortController,
     Ask,
@@ -14,8 +16,6 @@ from dsh_runtime import (
     HarnessError,
     ToolExecutionSuccess,
 )
-
-from pipeline_kit import Approval, Plugin, Recorder, code, plugin, raising
 
 Apply = Callable[[Any], Any]
 
@@ -37,6 +37,7 @@ async def fail_later(next: Any) -> Any:
     raise RuntimeError("boom")
 
 
+NOTHING: Any = None
 DECIDES: dict[str, tuple[Apply, str | None]] = {
     "denies": (on("pre-execute", lambda exec: Deny("no")), "DENIED"),
     "pre raises": (on("pre-execute", fail), "LISTENER_FAILED"),
@@ -44,7 +45,7 @@ DECIDES: dict[str, tuple[Apply, str | None]] = {
     "pre raises after next": (on("pre-execute", fail_later), "LISTENER_FAILED"),
     "pre returns nothing": (on("pre-execute", lambda exec: None), "LISTENER_FAILED"),
     "pre returns rubbish": (on("pre-execute", lambda exec: "allow"), "LISTENER_FAILED"),
-    "pre denies without a reason": (on("pre-execute", lambda exec: Deny(None)), "LISTENER_FAILED"),  # type: ignore[arg-type]
+    "pre denies without a reason": (on("pre-execute", lambda exec: Deny(NOTHING)), "LISTENER_FAILED"),
     "guards": (lambda ctx: ctx.tools.guard(lambda exec: "no"), "GUARDED"),
     "guard raises": (lambda ctx: ctx.tools.guard(raising(RuntimeError("boom"))), "LISTENER_FAILED"),
     "guard returns rubbish": (lambda ctx: ctx.tools.guard(lambda exec: True), "LISTENER_FAILED"),

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from dsh_runtime import AbortController, Ask
-
 from pipeline_kit import (
     Clockwork,
     Recorder,
@@ -22,6 +20,8 @@ from pipeline_kit import (
     plain,
     sources,
 )
+
+from dsh_runtime import AbortController, Ask
 
 
 class Caller:

@@ -8,16 +8,6 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from dsh_runtime import (
-    Accept,
-    Allow,
-    Ask,
-    Deny,
-    ToolExecutionSuccess,
-    hookimpl,
-    open_host,
-)
-
 from pipeline_kit import (
     Approval,
     Clockwork,
@@ -28,6 +18,16 @@ from pipeline_kit import (
     policy_timeout,
     success,
     text,
+)
+
+from dsh_runtime import (
+    Accept,
+    Allow,
+    Ask,
+    Deny,
+    ToolExecutionSuccess,
+    hookimpl,
+    open_host,
 )
 
 Next = Callable[[], Awaitable[Any]]

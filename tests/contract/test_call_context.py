@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 import trio
-from dsh_runtime import AbortController, Deny, ToolProgress
-
 from pipeline_kit import (
     ANY_JSON,
     Recorder,
@@ -18,6 +16,8 @@ from pipeline_kit import (
     sources,
     success,
 )
+
+from dsh_runtime import AbortController, Deny, ToolProgress
 
 
 async def nested(rec: Recorder, exec: Any, name: str = "inner") -> Any:

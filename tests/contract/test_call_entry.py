@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from dsh_runtime import open_host
-
 from pipeline_kit import (
     ANY_JSON,
     Clockwork,
@@ -18,6 +16,8 @@ from pipeline_kit import (
     failure,
     success,
 )
+
+from dsh_runtime import open_host
 
 # Arguments
 

@@ -7,16 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from dsh_runtime import (
-    AbortController,
-    Accept,
-    Ask,
-    Block,
-    Deny,
-    HarnessError,
-    ToolExecutionSuccess,
-)
-
 from pipeline_kit import (
     ANY_JSON,
     Approval,
@@ -29,6 +19,16 @@ from pipeline_kit import (
     raising,
     success,
     text,
+)
+
+from dsh_runtime import (
+    AbortController,
+    Accept,
+    Ask,
+    Block,
+    Deny,
+    HarnessError,
+    ToolExecutionSuccess,
 )
 
 

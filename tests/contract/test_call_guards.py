@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dsh_runtime import Allow, Ask, Deny
-
 from pipeline_kit import Approval, Plugin, Recorder, failure, plugin, raising, success
+
+from dsh_runtime import Allow, Ask, Deny
 
 
 async def test_a_guards_reason_denies_the_call(rec: Recorder) -> None:

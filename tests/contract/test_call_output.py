@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from dsh_runtime import HarnessError, define_tool
-
 from pipeline_kit import (
     ANY_JSON,
     Recorder,
@@ -24,6 +22,8 @@ from pipeline_kit import (
     success,
     text,
 )
+
+from dsh_runtime import HarnessError, define_tool
 
 # Where a body runs
 

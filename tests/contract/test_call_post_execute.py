@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dsh_runtime import Accept, Block, Deny, HarnessError
-
 from pipeline_kit import (
     ANY_JSON,
     Plugin,
@@ -20,6 +18,8 @@ from pipeline_kit import (
     success,
     text,
 )
+
+from dsh_runtime import Accept, Block, Deny, HarnessError
 
 STRENGTH = ["accept", "content", "value", "block"]
 PAIRS = [(outer, inner) for outer in STRENGTH for inner in STRENGTH]

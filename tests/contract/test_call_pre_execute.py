@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import trio
-from dsh_runtime import Allow, Ask, Deny, HarnessError
-
 from pipeline_kit import Approval, Recorder, failure, plugin, raising, success
+
+from dsh_runtime import Allow, Ask, Deny, HarnessError
 
 SAY = {"allow": Allow(), "ask": Ask("please"), "deny": Deny("no")}
 STRICTNESS = ["allow", "ask", "deny"]

@@ -7,16 +7,6 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from dsh_runtime import (
-    AbortController,
-    AbortSignal,
-    HarnessError,
-    ToolErrorInfo,
-    ToolExecutionFailure,
-    ToolExecutionSuccess,
-    ToolFailure,
-)
-
 from pipeline_kit import (
     ANY_JSON,
     Clockwork,
@@ -29,6 +19,16 @@ from pipeline_kit import (
     success,
     text,
     unattributed,
+)
+
+from dsh_runtime import (
+    AbortController,
+    AbortSignal,
+    HarnessError,
+    ToolErrorInfo,
+    ToolExecutionFailure,
+    ToolExecutionSuccess,
+    ToolFailure,
 )
 
 

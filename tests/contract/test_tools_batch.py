@@ -7,9 +7,9 @@ from typing import Any
 
 import trio
 import trio.testing
-from dsh_runtime import AbortController, Deny
-
 from pipeline_kit import Recorder, code, failure, raising, success
+
+from dsh_runtime import AbortController, Deny
 
 
 class Batch:

@@ -6,9 +6,9 @@ from typing import Any
 
 import attrs
 import pytest
-from dsh_runtime import JsonSchemaError, ToolOutput
-
 from pipeline_kit import Plugin, Recorder, failure, plain, success
+
+from dsh_runtime import JsonSchemaError, ToolOutput
 
 # Registration
 
