@@ -16,8 +16,7 @@ from typing import Any
 import trio
 
 from dsh_runtime.core.context import Context
-from dsh_runtime.core.effects import EffectStack
-from dsh_runtime.core.errors import HookError, ServiceError
+from dsh_runtime.core.errors import ServiceError
 from dsh_runtime.core.events import EventTable, emit, listener_table
 from dsh_runtime.core.fiber import Fiber, RootFiber, current_fiber
 from dsh_runtime.core.ledger import Entry, Ledger
@@ -49,6 +48,7 @@ class Kernel:
         self.fibers: dict[Fiber, None] = {}
         self.closed_by: Fiber | None = None
         self._drainers: dict[Drainer, None] = {}
+        self._scope_watchers: dict[Callable[[Hashable], None], None] = {}
         self._change = trio.Event()
         self.root = RootFiber(self, None, _ROOT, "root")
         self.ledger.watch(SERVICE, self._services_changed)
@@ -179,6 +179,21 @@ class Kernel:
         """The services that are there."""
         return sorted({str(entry.key) for fiber in (self.root, *self.fibers) for entry in fiber.provided.values()})
 
+    def circle_of(self, fiber: Fiber) -> list[str]:
+        """The plugins that wait for one another in a circle with ``fiber``, as far as they say what they provide."""
+        offers = {name: other for other in self.fibers for name in other.spec.provides}
+
+        def search(at: Fiber, way: list[Fiber]) -> list[Fiber]:
+            for name in at.missing:
+                other = offers.get(name)
+                if other is fiber:
+                    return [*way, other]
+                if other is not None and other not in way and (found := search(other, [*way, other])):
+                    return found
+            return []
+
+        return [member.id for member in search(fiber, [fiber])]
+
     def _services_changed(self) -> None:
         """Restart each consumer whose service is another one now, or gone, or has come."""
         for fiber in self.fibers:
@@ -234,6 +249,17 @@ class Kernel:
         """End a scope and let everybody who keeps something for it know."""
         self.scopes.close(key)
         self.ledger.touch("scope")
+        for watcher in tuple(self._scope_watchers):
+            watcher(key)
+
+    def watch_scopes(self, watcher: Callable[[Hashable], None]) -> Callable[[], None]:
+        """Call ``watcher`` with the key of every scope that ends; give back the undo."""
+        self._scope_watchers[watcher] = None
+
+        def undo() -> None:
+            self._scope_watchers.pop(watcher, None)
+
+        return undo
 
     # Changes.
 

@@ -94,16 +94,23 @@ class Ledger:
         found = [entry for scope in scopes for entry in self.group(table, scope)]
         return tuple(sorted(found, key=lambda entry: entry.order))
 
-    def watch(self, table: str, watcher: Callable[[], None]) -> None:
-        """Call ``watcher`` after each change of ``table`` (or family), for as long as the ledger lives."""
-        self._watchers.setdefault(table, []).append(watcher)
+    def watch(self, table: str, watcher: Callable[[], None]) -> Callable[[], None]:
+        """Call ``watcher`` after each change of ``table`` (or family); give back the undo."""
+        watchers = self._watchers.setdefault(table, [])
+        watchers.append(watcher)
+
+        def undo() -> None:
+            if watcher in watchers:
+                watchers.remove(watcher)
+
+        return undo
 
     def touch(self, table: str) -> None:
         """Say that ``table`` has changed. Tables named ``family:member`` count, and are watched, as a family."""
         family = table.partition(":")[0]
         self.version += 1
         self.versions[family] = self.versions.get(family, 0) + 1
-        for watcher in self._watchers.get(family, ()):
+        for watcher in tuple(self._watchers.get(family, ())):
             watcher()
 
     def check_mergeable(self, staged: Ledger) -> None:

@@ -6,6 +6,7 @@ A plugin is a module or object with any of ``name``, ``inject``, ``Config``, ``a
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -15,6 +16,7 @@ from attrs import field, frozen
 from dsh_hookspecs import HOOKSPECS_VERSION
 
 from dsh_runtime.core.errors import PluginError
+from dsh_runtime.core.services import apply_service, is_service
 
 IMPL_ATTRIBUTE = "dsh_impl"
 
@@ -31,6 +33,7 @@ class PluginSpec:
     apply_takes_config: bool
     hooks: Mapping[str, Callable[..., Any]] = field(factory=dict)
     reload_policy: str = "swap"
+    provides: tuple[str, ...] = ()
 
 
 def read_plugin(source: Any) -> PluginSpec:
@@ -53,6 +56,7 @@ def read_plugin(source: Any) -> PluginSpec:
         apply_takes_config=apply is not None and _takes_config(apply, name),
         hooks=hooks,
         reload_policy=_reload_policy_of(source, name),
+        provides=_provides_of(source, name),
     )
 
 
@@ -69,6 +73,8 @@ def _name_of(source: Any) -> str:
 def _apply_of(source: Any, name: str) -> Callable[..., Any] | None:
     if inspect.isroutine(source):
         return source  # type: ignore[no-any-return]
+    if is_service(source):
+        return functools.partial(apply_service, source)
     apply = getattr(source, "apply", None)
     if apply is not None and not callable(apply):
         raise PluginError(f"plugin {name!r} has an apply that is no function: {apply!r}; define apply(ctx)")
@@ -116,6 +122,16 @@ def _reload_policy_of(source: Any, name: str) -> str:
     if policy not in ("swap", "stop-first", "restart"):
         raise PluginError(f"plugin {name!r} has reload_policy = {policy!r}; it is 'swap', 'stop-first' or 'restart'")
     return str(policy)
+
+
+def _provides_of(source: Any, name: str) -> tuple[str, ...]:
+    """The services that a plugin says it provides; known beforehand, they let a circle be named."""
+    if is_service(source):
+        return (source.name,)
+    provides = getattr(source, "provides", ())
+    if isinstance(provides, str) or not all(isinstance(service, str) for service in provides):
+        raise PluginError(f"plugin {name!r} has provides = {provides!r}; give a list of names of services")
+    return tuple(provides)
 
 
 def _hooks_of(source: Any) -> dict[str, Callable[..., Any]]:

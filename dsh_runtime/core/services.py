@@ -42,7 +42,12 @@ class Service:
         """Take the service down, before its registrations are undone."""
 
 
-def apply_service(source: Service | type[Service], ctx: Context, config: Any) -> Any:
+def is_service(source: Any) -> bool:
+    """Whether an object is a service, or a class of them, that can be mounted as a plugin."""
+    return isinstance(source, Service) or (isinstance(source, type) and issubclass(source, Service))
+
+
+def apply_service(source: Service | type[Service], ctx: Context, config: Any = None) -> Any:
     """The ``apply`` of a service: make it, start it, provide it."""
     if isinstance(source, type):
         service = source(config) if config is not None else source()  # type: ignore[call-arg]

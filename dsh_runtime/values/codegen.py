@@ -10,7 +10,7 @@ thorough way". It takes exact built-in types only, copies a container before it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any, NoReturn, TypeAlias
 
@@ -37,10 +37,32 @@ class TooLarge(Exception):
 
 def generate(schema: Any) -> tuple[Pass, int]:
     """Make the pass for a frozen, supported schema, with the depth of its nodes; or raise ``TooLarge``."""
+    depth = _measure(schema)
     writer = _Writer()
-    entry = writer.function(schema, 1, 0)
+    entry = writer.function(schema)
     source = "\n".join(["def make(T):", *writer.lines, f" return {entry}"])
-    return _factory(source)(writer.table), writer.depth
+    return _factory(source)(writer.table), depth
+
+
+def _measure(schema: Any) -> int:
+    """Give the depth of a schema, or raise ``TooLarge``; a shared node counts each time, as it would be written."""
+    pending: list[tuple[Any, int, int]] = [(schema, 1, 0)]
+    nodes = deepest = 0
+    while pending:
+        node, depth, arrays = pending.pop()
+        nodes += 1
+        deepest = max(deepest, depth)
+        if nodes > MOST_NODES or depth > MOST_DEPTH or arrays > MOST_ARRAYS:
+            raise TooLarge
+        pending.extend((branch, depth + 1, arrays) for branch in node.get("oneOf", ()))
+        pending.extend((child, depth + 1, arrays) for child in node.get("properties", {}).values())
+        if "items" in node:
+            pending.append((node["items"], depth + 1, arrays + _is_container(node["items"])))
+    return deepest
+
+
+def _is_container(schema: Any) -> bool:
+    return "oneOf" in schema or schema.get("type") in ("object", "array")
 
 
 @lru_cache(maxsize=256)
@@ -57,9 +79,7 @@ class _Writer:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.table: list[Any] = []
-        self.depth = 0
         self._functions = 0
-        self._nodes = 0
 
     def constant(self, value: Any) -> str:
         """Put a value into the table; the name bound to it carries its index and nothing else."""
@@ -68,16 +88,16 @@ class _Writer:
         self.lines.append(f" k{index}=T[{index}]")
         return f"k{index}"
 
-    def function(self, schema: Any, depth: int, arrays: int) -> str:
+    def function(self, schema: Any) -> str:
         """Write the function of one node and give its name."""
         if "oneOf" in schema:
-            body = self._one_of(schema, depth, arrays)
+            body = self._one_of(schema)
         elif schema.get("type") == "object":
-            body = self._object(schema, depth, arrays)
+            body = self._object(schema)
         elif schema.get("type") == "array":
-            body = self._array(schema, depth, arrays)
+            body = self._array(schema)
         else:
-            lines, result = self.check(schema, "x", "r", depth, arrays)
+            lines, result = self.check(schema, "x", "r")
             body = [*lines, f"return {result}"]
         name = f"f{self._functions}"
         self._functions += 1
@@ -85,30 +105,23 @@ class _Writer:
         self.lines.extend([f"  {line}" for line in body])
         return name
 
-    def check(self, schema: Any, item: str, room: str, depth: int, arrays: int) -> tuple[list[str], str]:
+    def check(self, schema: Any, item: str, room: str) -> tuple[list[str], str]:
         """Write the statements that check the variable ``item``; the result names where its frozen form is then."""
-        self._count(depth)
         kind = schema.get("type")
-        if kind in ("object", "array") or "oneOf" in schema:
-            return [f"y={self.function(schema, depth, arrays)}({item},{room},m)"], "y"
+        if _is_container(schema):
+            return [f"y={self.function(schema)}({item},{room},m)"], "y"
         if kind is None:
             return [f"y=freeze({item},{room},m)"], "y"
         allowed = allowed_literals(schema)
         lines = [line.replace("v", item) for line in _SCALARS[kind, allowed is not None]]
         return [line.replace("KEYS", self._keys(kind, allowed)) for line in lines] if allowed else lines, item
 
-    def _count(self, depth: int) -> None:
-        self._nodes += 1
-        self.depth = max(self.depth, depth)
-        if self._nodes > MOST_NODES or depth > MOST_DEPTH:
-            raise TooLarge
-
-    def _keys(self, kind: str, allowed: list[Any]) -> str:
+    def _keys(self, kind: str, allowed: Sequence[Any]) -> str:
         if kind in ("number", "integer"):
             return self.constant(frozenset(map(scalar_key, allowed)))
         return self.constant(frozenset(allowed))
 
-    def _object(self, schema: Any, depth: int, arrays: int) -> list[str]:
+    def _object(self, schema: Any) -> list[str]:
         properties = schema.get("properties", {})
         closed = schema.get("additionalProperties") is False
         if not properties and not closed:
@@ -116,40 +129,37 @@ class _Writer:
         required = frozenset(schema.get("required", ()))
         body = [_IS_DICT, *_COPY_DICT, f"n={len(required)}"]
         for name, child in properties.items():
-            body += self._property(self.constant(name), child, name in required, depth, arrays)
+            body += self._property(self.constant(name), child, name in required)
         declared = "" if closed else self.constant(frozenset(properties))
         return [*body, "if n!=len(o):" + ("raise Mismatch" if closed else f"rest(o,{declared},r-1,m)"), "return o"]
 
-    def _property(self, name: str, schema: Any, required: bool, depth: int, arrays: int) -> list[str]:
-        lines, result = self.check(schema, "v", "r-1", depth + 1, arrays)
+    def _property(self, name: str, schema: Any, required: bool) -> list[str]:
+        lines, result = self.check(schema, "v", "r-1")
         if result == "y":
             lines = [*lines, f"put(o,{name},y)"]
         if required:
             return [f"v=o.get({name},M)", "if v is M:raise Mismatch", *lines]
         return [f"v=o.get({name},M)", "if v is not M:", " n+=1", *[f" {line}" for line in lines]]
 
-    def _array(self, schema: Any, depth: int, arrays: int) -> list[str]:
+    def _array(self, schema: Any) -> list[str]:
         items = schema.get("items", {})
         kind = items.get("type")
         if kind is None and "oneOf" not in items:
             return [_IS_LIST, "return freeze(x,r,m)"]
-        if kind in ("object", "array") or "oneOf" in items:
-            return self._array_of_functions(items, depth, arrays + 1)
-        lines, _ = self.check(items, "v", "r-1", depth + 1, arrays)
+        if _is_container(items):
+            return self._array_of_functions(items)
+        lines, _ = self.check(items, "v", "r-1")
         loop = ["for v in o:", *[f" {line}" for line in lines]]
         if kind in _BULK and allowed_literals(items) is None:
             loop = [f"if len(o)<9 or {_BULK[kind]} or not plain(o):", *[f" {line}" for line in loop]]
         return [_IS_LIST, *_COPY_LIST, *loop, "return o"]
 
-    def _array_of_functions(self, items: Any, depth: int, arrays: int) -> list[str]:
-        if arrays > MOST_ARRAYS:
-            raise TooLarge
-        self._count(depth + 1)
-        name = self.function(items, depth + 1, arrays)
+    def _array_of_functions(self, items: Any) -> list[str]:
+        name = self.function(items)
         shared = f"if len(x)>{_MANY}:unshared(x)"
         return [_IS_LIST, shared, "q=r-1", "o=newlist(FL)", f"filllist(o,[{name}(v,q,m) for v in x])", "return o"]
 
-    def _one_of(self, schema: Any, depth: int, arrays: int) -> list[str]:
+    def _one_of(self, schema: Any) -> list[str]:
         branches = schema["oneOf"]
         groups: dict[tuple[int, ...], list[str]] = {}
         admitted = [_admits(branch) for branch in branches]
@@ -161,20 +171,17 @@ class _Writer:
         names: dict[int, str] = {}
         for takers, tests in groups.items():
             body.append(f"if {' or '.join(tests)}:")
-            body += [f" {line}" for line in self._takers(branches, takers, names, depth, arrays)]
+            body += [f" {line}" for line in self._takers(branches, takers, names)]
         return [*body, "no(x)"]
 
-    def _takers(
-        self, branches: Any, takers: tuple[int, ...], names: dict[int, str], depth: int, arrays: int
-    ) -> list[str]:
+    def _takers(self, branches: Any, takers: tuple[int, ...], names: dict[int, str]) -> list[str]:
         """Write what happens to a value of a type that these branches take."""
         if len(takers) == 1 and takers[0] not in names:
-            lines, result = self.check(branches[takers[0]], "x", "r", depth, arrays)
+            lines, result = self.check(branches[takers[0]], "x", "r")
             return [*lines, f"return {result}"]
         for index in takers:
             if index not in names:
-                self._count(depth)
-                names[index] = self.function(branches[index], depth, arrays)
+                names[index] = self.function(branches[index])
         if len(takers) == 1:
             return [f"return {names[takers[0]]}(x,r,m)"]
         return [f"return one(({','.join(names[index] for index in takers)}),x,r,m)"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 #: A scalar tagged so that equal JSON values, and no others, are equal keys.
@@ -20,19 +20,18 @@ def scalar_key(value: Any) -> ScalarKey:
     return "number", str(value)
 
 
-def allowed_literals(schema: Any) -> list[Any] | None:
+def allowed_literals(schema: Any) -> Sequence[Any] | None:
     """Give the values that ``enum`` and ``const`` leave, or ``None`` when neither stands. Const lies within enum."""
     if "const" in schema:
-        return [schema["const"]]
-    if "enum" in schema:
-        return list(schema["enum"])
-    return None
+        return (schema["const"],)
+    enum: Sequence[Any] | None = schema.get("enum")
+    return enum
 
 
-def show_literals(values: Iterable[Any]) -> str:
+def show_literals(values: Sequence[Any]) -> str:
     """List allowed values for a message, a few of them and each cut short."""
-    shown = [show_literal(value) for value in list(values)[:8]]
-    return ", ".join(shown) + (", …" if len(list(values)) > 8 else "")
+    shown = ", ".join(map(show_literal, values[:8]))
+    return shown if len(values) == 1 else f"one of {shown}{', …' if len(values) > 8 else ''}"
 
 
 def show_literal(value: Any) -> str:

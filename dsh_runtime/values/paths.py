@@ -9,8 +9,8 @@ from dsh_hookspecs import Violation
 #: ``None`` is the root; a string segment names a member, an integer one an item.
 Link: TypeAlias = "tuple[Link, str | int] | None"
 
-_FULL_PATHS = 4_000_000  # characters spent on paths before long ones are shortened: hostile depth must not eat memory
-_ENDS = 64
+_FULL_PATHS = 1_000_000  # characters spent on paths before deep ones are shortened: hostile depth must cost nothing
+_TAIL = 32  # the segments that a shortened path still shows
 
 
 def printable(text: str) -> str:
@@ -38,8 +38,19 @@ def _segments(link: Link) -> list[str]:
     return segments
 
 
+def _short(root: str, link: Link) -> str:
+    tail: list[str | int] = []
+    while link is not None and len(tail) < _TAIL:
+        link, segment = link
+        tail.append(segment)
+    shown: Link = None
+    for segment in reversed(tail):
+        shown = (shown, segment)
+    return render(root if link is None else f"{root}…", shown)
+
+
 class Report:
-    """Collects violations; once very long paths have piled up, further ones are shown with their middle left out."""
+    """Collects violations; once very long paths have piled up, further deep ones are shown by their last segments."""
 
     def __init__(self, root: str, *, bare_members: bool = False) -> None:
         self.violations: list[Violation] = []
@@ -53,9 +64,7 @@ class Report:
 
     def add(self, link: Link, message: str) -> None:
         """Note one violation."""
-        path = self.place(link)
-        if len(path) > 4 * _ENDS and self._spent > _FULL_PATHS:
-            path = f"{path[:_ENDS]}…{path[-_ENDS:]}"
+        path = self.place(link) if self._spent < _FULL_PATHS else _short(self._root, link)
         self._spent += len(path)
         self.violations.append(Violation(path, printable(message)))
 

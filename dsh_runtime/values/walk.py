@@ -73,7 +73,7 @@ class Walk:
         self._tainted = tainted
         self._report = report
         self._verdicts: dict[Pair, bool] = {}
-        self._literals: dict[int, frozenset[Any]] = {}
+        self._literals: dict[int, tuple[frozenset[Any], str]] = {}
 
     def run(self, schema: Any, tree: Any) -> bool:
         try:
@@ -143,15 +143,14 @@ class Walk:
         return self._fail(link, f"is not lossless JSON: {where} {fault[1]}", aloud)
 
     def _literal(self, schema: Any, value: Any, link: Link, aloud: bool) -> bool:
-        allowed = allowed_literals(schema)
-        if allowed is None:
+        if "enum" not in schema and "const" not in schema:
             return True
-        keys = self._literals.get(id(schema))
-        if keys is None:
-            keys = self._literals[id(schema)] = frozenset(map(scalar_key, allowed))
-        if scalar_key(value) in keys:
-            return True
-        return self._fail(link, f"must be one of {show_literals(allowed)}, not {show_literal(value)}", aloud)
+        known = self._literals.get(id(schema))
+        if known is None:
+            allowed = allowed_literals(schema) or ()
+            known = self._literals[id(schema)] = frozenset(map(scalar_key, allowed)), show_literals(allowed)
+        keys, shown = known
+        return scalar_key(value) in keys or self._fail(link, f"must be {shown}, not {show_literal(value)}", aloud)
 
     def _object(self, schema: Any, value: dict[str, Any], link: Link, aloud: bool) -> Steps:
         good = True

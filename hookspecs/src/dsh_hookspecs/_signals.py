@@ -85,6 +85,14 @@ class AbortSignal:
         _call(callback)
         return _nothing
 
+    def follow(self, callback: Callable[[], object], clock: object = None) -> tuple[Undo, float]:
+        """Like :meth:`add_callback`, for a caller with deadlines of its own.
+
+        Gives the undo and a deadline on ``clock`` (the running loop's clock object): what the deadline covers needs
+        no timer and does not call back. ``callback`` may be called more than once.
+        """
+        return self.add_callback(callback), math.inf
+
     async def wait(self) -> BaseException:
         """Wait until the signal aborts, under trio or asyncio; give back the reason."""
         if not self.aborted:
@@ -97,7 +105,7 @@ class AbortSignal:
     def any(signals: Iterable[AbortSignal]) -> AbortSignal:
         """A signal that aborts as soon as one of ``signals`` does, with that one's reason."""
         sources = tuple(dict.fromkeys(signals))
-        return sources[0] if len(sources) == 1 else _AnySignal(sources)
+        return sources[0] if len(sources) == 1 else LinkedSignal(sources)
 
     @staticmethod
     def timeout(seconds: float) -> AbortSignal:
@@ -148,8 +156,8 @@ class AbortController:
         return self.signal._abort(reason)
 
 
-class _AnySignal(AbortSignal):
-    """Aborted when one of its sources is; linked to them only while it has callbacks."""
+class LinkedSignal(AbortSignal):
+    """Aborted when one of its sources is, or by itself; linked to them only while it has callbacks."""
 
     __slots__ = ("_links", "_sources")
 
@@ -181,6 +189,11 @@ class _AnySignal(AbortSignal):
         self._link()
         return undo
 
+    def follow(self, callback: Callable[[], object], clock: object = None) -> tuple[Undo, float]:
+        followed = [source.follow(callback, clock) for source in self._sources]
+        undos = [AbortSignal.add_callback(self, callback), *(undo for undo, _ in followed)]
+        return lambda: _undo_all(undos), min((deadline for _, deadline in followed), default=math.inf)
+
     def _link(self) -> None:
         # Outside the lock: a source that is already aborted calls back at once, in this thread.
         with self._lock:
@@ -211,11 +224,11 @@ class _AnySignal(AbortSignal):
 class _DeadlineSignal(AbortSignal):
     """Aborted when its clock says so; has a timer only while it has callbacks."""
 
-    __slots__ = ("_clock", "_deadline", "_seconds", "_timer")
+    __slots__ = ("_clock", "_clock_object", "_deadline", "_seconds", "_timer")
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
-        self._clock = _current_clock()
+        self._clock_object, self._clock = _current_clock()
         self._seconds = seconds
         self._deadline = self._clock() + seconds
         self._timer: Undo = _nothing
@@ -233,6 +246,11 @@ class _DeadlineSignal(AbortSignal):
     @property
     def deadline(self) -> float:
         return self._deadline
+
+    def follow(self, callback: Callable[[], object], clock: object = None) -> tuple[Undo, float]:
+        if clock is not None and clock is self._clock_object:
+            return _nothing, self._deadline
+        return self.add_callback(callback), math.inf
 
     def _expire(self) -> None:
         self._abort(DeadlineError(f"the deadline of {self._seconds:g} s has passed"))
@@ -269,14 +287,20 @@ def _running_asyncio_loop() -> Any:
     return asyncio._get_running_loop() if asyncio is not None else None
 
 
-def _current_clock() -> Callable[[], float]:
-    """The clock of the running loop, callable from any thread; monotonic time without a loop."""
+def _undo_all(undos: Iterable[Undo]) -> None:
+    for undo in undos:
+        undo()
+
+
+def _current_clock() -> tuple[object, Callable[[], float]]:
+    """The clock of the running loop, with a reading callable from any thread; monotonic time without a loop."""
     if _trio_token() is not None:
         import trio
 
-        return trio.lowlevel.current_clock().current_time
+        clock = trio.lowlevel.current_clock()
+        return clock, clock.current_time
     loop = _running_asyncio_loop()
-    return loop.time if loop is not None else time.monotonic
+    return (loop, loop.time) if loop is not None else (time, time.monotonic)
 
 
 def _start_timer(seconds: float, fire: Callable[[], None]) -> Undo:

@@ -1,0 +1,197 @@
+"""The host: a kernel with the host's own services, and the plugins that a config names.
+
+Starting is all or nothing: every plugin that must be active is, or :class:`HostError` says of each one that is not
+which, why and what to do.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from attrs import field, frozen
+
+from dsh_runtime.core.context import Context
+from dsh_runtime.core.fiber import Fiber
+from dsh_runtime.core.kernel import open_kernel
+from dsh_runtime.core.lifecycle import State
+from dsh_runtime.core.plugins import PluginSpec, read_plugin
+from dsh_runtime.loader.blame import place_of, summary_of
+from dsh_runtime.loader.errors import ConfigProblem, LoaderError
+from dsh_runtime.loader.load import load_config
+from dsh_runtime.loader.model import NO_TRACE, HostConfig, PluginRow, Trace
+from dsh_runtime.loader.plugin_config import build_config
+from dsh_runtime.loader.resolve import resolve_plugin
+from dsh_runtime.services.approval import Approval
+from dsh_runtime.tools.machine import ToolSettings
+from dsh_runtime.tools.runtime import install
+
+_log = logging.getLogger("dsh.host")
+
+ConfigSource: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | HostConfig | None"
+
+
+class HostError(LoaderError):
+    """A host cannot start: a plugin that must be active is not."""
+
+
+@frozen(eq=False)
+class RowConfig:
+    """The config of a row, with what is known about where its values stand."""
+
+    values: Mapping[str, Any]
+    owner: str
+    trace: Trace = NO_TRACE
+
+
+@frozen(eq=False)
+class LoadedPlugin:
+    """One plugin that the host was told to load: its row (``None`` for an object), its fiber, or why it has none."""
+
+    id: str
+    row: PluginRow | None
+    fiber: Fiber | None = None
+    error: BaseException | None = None
+
+
+@frozen(eq=False)
+class Host:
+    """A running host. ``ctx`` is its root context; ``plugins`` is what it was told to load, in order."""
+
+    ctx: Context
+    config: HostConfig
+    plugins: list[LoadedPlugin] = field(factory=list)
+
+    @property
+    def settings(self) -> Any:
+        """The ``[host]`` settings."""
+        return self.config.host
+
+
+def configure(spec: PluginSpec, config: Any) -> Any:
+    """The config object that a plugin gets: checked against its ``Config``, or as it is if it declares none."""
+    row = config if isinstance(config, RowConfig) else RowConfig(config, spec.name)
+    if spec.config_type is None and spec.apply_takes_config:
+        return row.values
+    return build_config(spec.config_type, row.values, owner=row.owner, trace=row.trace)
+
+
+class open_host:  # noqa: N801  # used like a function: ``async with open_host(…) as host``
+    """Open a host for the body of an ``async with``, under trio.
+
+    ``config`` is the path of a ``dsh.toml``, a mapping of the same shape, or ``None``; ``plugins`` are plugin objects,
+    loaded after those of the config, in order. Raises :class:`ConfigError` or :class:`HostError` with every problem
+    that was found. At the end everything is unwound, last first.
+    """
+
+    def __init__(self, config: ConfigSource = None, *, plugins: Iterable[Any] = (), strict: bool = True) -> None:
+        self._source = config
+        self._objects = tuple(plugins)
+        self._strict = strict
+        self._kernel: open_kernel
+
+    async def __aenter__(self) -> Host:
+        config = self._source if isinstance(self._source, HostConfig) else load_config(self._source or {})
+        settings = config.host
+        self._kernel = open_kernel(configure=configure, teardown_timeout=settings.teardown_timeout)
+        ctx = await self._kernel.__aenter__()
+        try:
+            return await self._start(ctx, config)
+        except BaseException as error:
+            await self._kernel.__aexit__(type(error), error, error.__traceback__)
+            raise
+
+    async def _start(self, ctx: Context, config: HostConfig) -> Host:
+        settings = config.host
+        install(
+            ctx,
+            ToolSettings(
+                max_depth=settings.max_depth,
+                policy_timeout=settings.policy_timeout if config.sources else None,
+                threads=settings.threads,
+                drain_timeout=settings.drain_timeout,
+                presentation=settings.presentation,
+            ),
+        )
+        ctx.provide("approval", _approval(ctx))
+        host = Host(ctx, config)
+        for row in config.rows:
+            if row.enabled:
+                host.plugins.append(_mount_row(ctx, row))
+        host.plugins.extend(_mount_object(ctx, plugin) for plugin in self._objects)
+        await ctx.fiber.kernel.settle()
+        problems = [problem for plugin in host.plugins for problem in problems_of(plugin)]
+        if problems and self._strict:
+            raise HostError(problems)
+        return host
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._kernel.__aexit__(kind, error, trace)
+
+
+def _approval(ctx: Context) -> Approval:
+    service = Approval()
+    service.ctx = ctx
+    return service
+
+
+def _mount_row(ctx: Context, row: PluginRow) -> LoadedPlugin:
+    """Import and mount what a row names; what goes wrong is kept, so that all problems are told at once."""
+    config = RowConfig(row.config, row.id, row.trace.below("config"))
+    try:
+        plugin = resolve_plugin(row)
+        read_plugin(plugin)
+        fiber = ctx.plugin(plugin, config, id=row.id, optional=row.optional)
+    except Exception as error:
+        if row.optional:
+            _log.warning("optional plugin %r is not loaded: %s", row.id, error)
+        return LoadedPlugin(row.id, row, error=error)
+    return LoadedPlugin(row.id, row, fiber)
+
+
+def _mount_object(ctx: Context, plugin: Any) -> LoadedPlugin:
+    """Mount a plugin object; a pair is an object and its config."""
+    config = None
+    if isinstance(plugin, tuple) and len(plugin) == 2:
+        plugin, config = plugin
+    fiber = ctx.plugin(plugin, config)
+    return LoadedPlugin(fiber.id, None, fiber)
+
+
+def problems_of(plugin: LoadedPlugin) -> list[ConfigProblem]:
+    """Why a plugin that must be active is not; nothing for one that is, or that is optional."""
+    if plugin.row is not None and plugin.row.optional:
+        return []
+    return why_not_active(plugin)
+
+
+def why_not_active(plugin: LoadedPlugin) -> list[ConfigProblem]:
+    """Why a plugin is not active, with what to do; nothing for one that is."""
+    origin = plugin.row.origin if plugin.row is not None else None
+    fiber = plugin.fiber
+    error = plugin.error or (fiber.error if fiber is not None else None)
+    if isinstance(error, LoaderError):
+        return list(error.problems)
+    if error is not None:
+        place = place_of(error)
+        where = f" at {place}" if place is not None else ""
+        return [ConfigProblem((), f"plugin {plugin.id!r} failed{where}: {summary_of(error)}; mend it, or remove it", origin)]
+    if fiber is None or fiber.state is State.ACTIVE:
+        return []
+    return [ConfigProblem((), _waiting(fiber), origin)]
+
+
+def _waiting(fiber: Fiber) -> str:
+    names = ", ".join(map(repr, fiber.missing)) or "a turn"
+    circle = fiber.kernel.circle_of(fiber)
+    if circle:
+        return (
+            f"plugin {fiber.id!r} waits for the service {names} in a circle: {' -> '.join(circle)}; "
+            "make one of the services optional in inject"
+        )
+    return f"plugin {fiber.id!r} waits for the service {names}, which nobody provides; add a plugin that does"

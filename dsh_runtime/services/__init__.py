@@ -1,0 +1,1 @@
+"""Services that the host itself brings."""

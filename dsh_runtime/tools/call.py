@@ -1,0 +1,434 @@
+"""One call: from entry to result, through every stage in order.
+
+    enter -> tools/pre-execute -> guards -> tools/execute around the body -> tools/post-execute -> finish
+
+Three kinds of end lead out of a stage. A *decision* against the call (a denial, a failed body) goes on to post-execute
+as an error result. A *failure* of policy goes straight to the finish. What may not be swallowed (a caller's
+cancellation, an interrupt) goes on its way after the finish has told the observers.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+from attrs import evolve
+from dsh_hookspecs import (
+    UNSET,
+    AbortError,
+    ApprovalRequest,
+    Ask,
+    Block,
+    Deny,
+    ExecutionToken,
+    JsonValueError,
+    ToolArgsError,
+    ToolExecutionFailure,
+    ToolExecutionResult,
+    ToolOutputError,
+    ToolProgress,
+)
+from dsh_hookspecs._signals import LinkedSignal
+
+from dsh_runtime.core.errors import ScopeClosedError
+from dsh_runtime.core.events import emit
+from dsh_runtime.tools.body import CallerCancelled
+from dsh_runtime.tools.definition import RESERVED_NAMES, ToolExecutionInput
+from dsh_runtime.tools.dispatch import Dispatch, Refused, aborted
+from dsh_runtime.tools.execution import Execution, make_execution
+from dsh_runtime.tools.failures import (
+    ORDINARY,
+    ListenerFailed,
+    failure,
+    failure_of,
+    failure_of_listener,
+    message_of,
+    sole,
+    text_content,
+)
+from dsh_runtime.tools.policy import POST, PRE, Ruling, decide
+from dsh_runtime.tools.presentation import present_call
+from dsh_runtime.tools.registry import Guard, RegisteredTool
+from dsh_runtime.tools.results import frozen_content, materialise
+from dsh_runtime.values import Mismatch, snapshot_json
+
+if TYPE_CHECKING:
+    from dsh_runtime.core.fiber import Fiber
+    from dsh_runtime.tools.batch import Lane
+    from dsh_runtime.tools.machine import Machine, Pipeline
+
+_DENIED_BY_PERSON: Final = {
+    "rejected": ("APPROVAL_REJECTED", "a person was asked and said no"),
+    "expired": ("APPROVAL_EXPIRED", "a person was asked and did not answer in time"),
+    "cancelled": ("APPROVAL_CANCELLED", "the question to a person was cancelled"),
+    "unavailable": ("APPROVAL_UNAVAILABLE", "a person has to be asked, and nobody can be reached"),
+}
+_NO_REASON: Final = "a guard denies this call"
+
+
+class Call:
+    """One trip of one tool through the pipeline."""
+
+    __slots__ = (
+        "_at_rest",
+        "_input",
+        "arguments_checked",
+        "dispatch",
+        "exec",
+        "finished",
+        "machine",
+        "pipeline",
+        "signal",
+        "token",
+        "tool",
+    )
+
+    exec: Execution
+    pipeline: Pipeline
+
+    def __init__(self, machine: Machine, call: ToolExecutionInput) -> None:
+        self.machine = machine
+        self._input = call
+        self.signal = LinkedSignal((call.signal,))
+        self.token = ExecutionToken()
+        self.tool: RegisteredTool | None = None
+        self.dispatch: Dispatch | None = None
+        self.arguments_checked = False
+        self.finished = False
+        self._at_rest: trio.Event | None = None
+
+    async def run(self, lane: Lane | None = None) -> ToolExecutionResult:
+        """Take the call through every stage. Raises only what may not be swallowed."""
+        refused = self._enter()
+        machine = self.machine
+        machine.calls[self.token] = self
+        try:
+            candidate = refused if refused is not None else await self._stages(lane)
+            if lane is not None:
+                await lane.results_turn()
+        except BaseException as error:
+            self._let_through(error)
+            raise
+        finally:
+            del machine.calls[self.token]
+            if self._at_rest is not None:
+                self._at_rest.set()
+        return self._finish(candidate)
+
+    async def _stages(self, lane: Lane | None) -> ToolExecutionResult:
+        try:
+            if lane is not None:
+                await lane.policy_turn()
+            result: ToolExecutionResult | None = await self._admit()
+            if lane is not None:
+                lane.policy_done()
+            if result is None:
+                result = await self._dispatched()
+                if lane is not None:
+                    lane.body_done()
+            if lane is not None:
+                await lane.results_turn()
+            return await self._review(result)
+        except ListenerFailed as failed:
+            return failure_of_listener(failed)
+        except Refused as refused:
+            return refused.result
+
+    # 1. Enter.
+
+    def _enter(self) -> ToolExecutionFailure | None:
+        """Pin the definition, freeze the arguments, make the execution; an error result if the call goes no further."""
+        call, machine = self._input, self.machine
+        refused = None
+        try:
+            self.pipeline = machine.pipeline(call.agent)
+        except (ScopeClosedError, TypeError) as error:
+            self.pipeline = machine.pipeline(None)
+            refused = failure_of(error, plugin=None, default_code="SCOPE_CLOSED")
+        else:
+            self.tool = self.pipeline.find(call.name)
+            if machine.kernel.closed_by is not None and call.parent not in machine.calls:
+                refused = machine.gate_closed()
+        arguments: Any = None
+        try:
+            arguments = self._frozen_arguments()
+        except JsonValueError as error:
+            if refused is None:
+                violations = error.violations
+                refused = failure_of(ToolArgsError(f"the arguments are no lossless JSON: {error}", violations), plugin=None)
+        self.exec = make_execution(
+            call.call_id, call.name, arguments, self.signal, call.agent, call.parent, call.root_call_id, self.token
+        )
+        if refused is None and self.signal.aborted:
+            refused = aborted(self.signal, began=False)
+        if refused is None and self.pipeline.mode == "code":
+            refused = self._collapsed()
+        return refused
+
+    def _frozen_arguments(self) -> Any:
+        """The arguments, frozen; in one pass with the check of the tool's own schema where it has one."""
+        depth = self.machine.settings.max_depth
+        check = self.tool.definition.check if self.tool is not None else None
+        if check is not None:
+            try:
+                frozen = check.compiled.freeze(self._input.arguments, depth)
+            except Mismatch:
+                pass
+            else:
+                self.arguments_checked = True
+                return frozen
+        return snapshot_json(self._input.arguments, max_depth=depth, path="arguments")
+
+    def _collapsed(self) -> ToolExecutionFailure | None:
+        """In mode ``code``, a direct call of a native tool was never the tool's."""
+        tool = self.tool
+        if tool is None or tool.name in RESERVED_NAMES or self._input.parent in self.machine.calls:
+            return None
+        self.tool = None
+        return failure(
+            f"no tool named {tool.name!r} can be called directly; call run_code with a program that "
+            f"awaits tools.{tool.name}(…)",
+            code="UNKNOWN_TOOL",
+            name="ToolNotFoundError",
+        )
+
+    # 2. and 3. Policy.
+
+    async def _admit(self) -> ToolExecutionFailure | None:
+        """Ask listeners, a person and guards; an error result if one of them says no."""
+        pipeline = self.pipeline
+        denied = None
+        if pipeline.pre:
+            ruling = await decide(PRE, pipeline.pre, (self.exec,), self.machine.settings.policy_timeout)
+            kind = type(ruling.decision)
+            if kind is Deny:
+                plugin = ruling.listener.plugin if ruling.listener is not None else None
+                denied = failure(ruling.decision.reason, code="DENIED", name="ToolDenied", plugin=plugin)
+            elif kind is Ask:
+                denied = await self._ask(ruling)
+        if denied is None:
+            denied = self._guarded()
+        if denied is None and self.signal.aborted:
+            denied = aborted(self.signal, began=False)
+        return denied
+
+    async def _ask(self, ruling: Ruling) -> ToolExecutionFailure | None:
+        """Put the question to the approval service, once; ``None`` if a person allowed this very call."""
+        reason = ruling.decision.reason
+        outcome = await self._approval(reason)
+        if outcome == "allowed-once":
+            return None
+        if outcome == "cancelled" and self.signal.aborted:
+            return aborted(self.signal, began=False)
+        code, message = _DENIED_BY_PERSON[outcome]
+        if self.exec.agent is None and outcome == "unavailable":
+            message = "a person has to be asked, and the call has no agent to ask for"
+        plugin = ruling.listener.plugin if ruling.listener is not None else None
+        text = f"{message} ({reason})" if reason else message
+        return failure(text, code=code, name="ApprovalDenied", plugin=plugin)
+
+    async def _approval(self, reason: str | None) -> str:
+        """The outcome of asking. An approval service that fails, or answers something else, fails the call."""
+        service = self.machine.approval()
+        if service is None or self.exec.agent is None:
+            return "unavailable"
+        view = present_call(self.tool.definition if self.tool is not None else None, self.exec)
+        request = ApprovalRequest(self.exec, reason, view, digest=self.exec.digest)
+        scope = trio.CancelScope()
+        undo = self.signal.add_callback(self.machine.canceller(scope))
+        try:
+            with scope:
+                outcome = await service.request(request)
+        except ORDINARY as error:
+            cause = sole(error)
+            text = f"the approval service raised {type(cause).__name__}: {message_of(cause)}"
+            raise ListenerFailed("approval", text, error) from error
+        finally:
+            undo()
+        if scope.cancelled_caught:
+            return "cancelled"
+        if not isinstance(outcome, str) or (outcome != "allowed-once" and outcome not in _DENIED_BY_PERSON):
+            raise ListenerFailed("approval", f"the approval service answered with {outcome!r:.200}, which is no outcome")
+        return outcome
+
+    def _guarded(self) -> ToolExecutionFailure | None:
+        """Ask the guards, those of now and those of the call's entry; the first reason ends the matter."""
+        try:
+            guards = self.machine.guards(self.pipeline)
+        except ScopeClosedError as error:
+            return failure_of(error, plugin=None)
+        for guard in guards:
+            reason = self._guard_answer(guard)
+            if reason is not None:
+                return failure(reason or _NO_REASON, code="GUARDED", name="ToolGuarded", plugin=guard.plugin)
+        return None
+
+    def _guard_answer(self, guard: Guard) -> str | None:
+        try:
+            answer = guard.check(self.exec)
+        except ORDINARY as error:
+            text = f"a guard of plugin {guard.plugin!r} raised {type(error).__name__}: {message_of(error)}"
+            raise ListenerFailed(guard.plugin, text, error) from error
+        if answer is None or isinstance(answer, str):
+            return answer
+        if inspect.iscoroutine(answer):
+            answer.close()
+        text = f"a guard of plugin {guard.plugin!r} answered with {answer!r:.200}; return a reason (deny) or None"
+        raise ListenerFailed(guard.plugin, text)
+
+    # 4. Dispatch.
+
+    async def _dispatched(self) -> ToolExecutionResult:
+        dispatch = self.dispatch = Dispatch(self, self.pipeline.execute)
+        result = await dispatch.result()
+        if self.signal.aborted:
+            if type(self.signal.reason) is CallerCancelled:
+                # The body swallowed its caller's cancellation; nothing but the finish may come after it.
+                await trio.lowlevel.checkpoint()
+            result = self._after_abort(result)
+        return result
+
+    def still_visible(self) -> bool:
+        """Whether a tool of this name is still visible (a newer version counts: the call keeps its own)."""
+        return self.machine.visible_now(self.pipeline, self.exec.name)
+
+    def _after_abort(self, result: ToolExecutionResult) -> ToolExecutionResult:
+        """An aborted call has no success."""
+        if result.is_error or not self.signal.aborted:
+            return result
+        began = self.dispatch is not None and self.dispatch.began
+        return aborted(self.signal, began=began, contexts=result.additional_contexts)
+
+    # 5. Review.
+
+    async def _review(self, result: ToolExecutionResult) -> ToolExecutionResult:
+        """Let post-execute listeners look at the result, and carry out what they decide."""
+        listeners = self.pipeline.post
+        if listeners:
+            ruling = await decide(POST, listeners, (self.exec, result), self.machine.settings.policy_timeout)
+            result = self._carry_out(ruling, result)
+        return self._after_abort(result)
+
+    def _carry_out(self, ruling: Ruling, result: ToolExecutionResult) -> ToolExecutionResult:
+        decision, listener = ruling
+        if listener is None:
+            return result
+        subject = f"{listener.where} on 'tools/post-execute'"
+        try:
+            if type(decision) is Block:
+                return self._blocked(decision, listener.plugin, subject)
+            added = tuple(decision.additional_contexts)
+            if decision.value is not UNSET:
+                return self._revalued(result, decision.value, added, subject)
+            contexts = (*result.additional_contexts, *added) if added else result.additional_contexts
+            if decision.content is not None:
+                content = frozen_content(decision.content, subject, self.machine.settings.max_depth)
+                return evolve(result, content=content, additional_contexts=contexts)
+            return evolve(result, additional_contexts=contexts) if added else result
+        except ORDINARY as error:
+            raise Refused(failure_of(error, plugin=listener.plugin, default_code="LISTENER_FAILED")) from error
+
+    def _blocked(self, decision: Block, plugin: str, subject: str) -> ToolExecutionFailure:
+        feedback = decision.feedback
+        if isinstance(feedback, str):
+            content: Any = text_content(f"Error: {feedback}")
+            message = feedback
+        else:
+            content = frozen_content(feedback, subject, self.machine.settings.max_depth)
+            texts = [block["text"] for block in content if block["type"] == "text" and isinstance(block.get("text"), str)]
+            message = "\n".join(texts)
+        return failure(
+            message or "the result was blocked",
+            code="BLOCKED",
+            name="ToolBlocked",
+            plugin=plugin,
+            content=content,
+            contexts=tuple(decision.additional_contexts),
+        )
+
+    def _revalued(self, result: ToolExecutionResult, value: Any, added: Any, subject: str) -> ToolExecutionResult:
+        if result.is_error or self.dispatch is None:
+            raise ToolOutputError(f"{subject} gave a value to a failed result; give content, or block it", code="LISTENER_FAILED")
+        return self.dispatch.rendered(value, (*result.additional_contexts, *added), result.concludes_turn)
+
+    # 6. Finish.
+
+    def _finish(self, candidate: ToolExecutionResult) -> ToolExecutionResult:
+        """Make the result final and tell the observers."""
+        depth = self.machine.settings.max_depth
+        result = self._materialised(candidate, depth)
+        escaped: BaseException | None = None
+        if self.tool is not None and self.tool.definition.finalize_content is not None:
+            try:
+                result = self._finalised(self.tool, result, depth)
+            except ORDINARY as error:
+                result = failure_of(error, plugin=self.tool.plugin)
+            except BaseException as error:
+                escaped = error
+                result = failure_of(error, plugin=self.tool.plugin)
+        self.finished = True
+        if self.pipeline.result:
+            emit(self.pipeline.result, self.exec, result)
+        if escaped is not None:
+            raise escaped
+        return result
+
+    def _materialised(self, candidate: ToolExecutionResult, depth: int) -> ToolExecutionResult:
+        if self.dispatch is not None and any(candidate is made for made in self.dispatch.made) and not candidate.is_error:
+            return candidate
+        try:
+            return materialise(candidate, depth)
+        except ORDINARY as error:
+            return failure_of(error, plugin=None)
+
+    def _finalised(self, tool: RegisteredTool, result: ToolExecutionResult, depth: int) -> ToolExecutionResult:
+        finalize = tool.definition.finalize_content
+        assert finalize is not None
+        content = finalize(self.exec, result)
+        if content is None:
+            return result
+        if inspect.iscoroutine(content):
+            content.close()
+            raise ToolOutputError(f"finalize_content of tool {tool.name!r} is async; it has to be sync")
+        return evolve(result, content=frozen_content(content, f"finalize_content of tool {tool.name!r}", depth))
+
+    def _let_through(self, error: BaseException) -> None:
+        """Tell the observers of a call that ends with a cancellation or an interrupt."""
+        if isinstance(error, trio.Cancelled) or not isinstance(error, ORDINARY):
+            self.signal._abort(CallerCancelled("the caller was cancelled"))
+            began = self.dispatch is not None and self.dispatch.began
+            contexts = self._contexts_so_far()
+            self._finish(aborted(self.signal, began=began, contexts=contexts))
+        else:
+            self._finish(failure_of(error, plugin=None))
+
+    def _contexts_so_far(self) -> Any:
+        made = self.dispatch.made if self.dispatch is not None else ()
+        return made[-1].additional_contexts if made else ()
+
+    # While the call is under way.
+
+    @property
+    def tool_fiber(self) -> Fiber | None:
+        """The fiber whose tool this call is pinned to."""
+        return self.tool.fiber if self.tool is not None else None
+
+    def abort(self, reason: str) -> None:
+        """Abort the call's own signal."""
+        self.signal._abort(AbortError(reason))
+
+    async def rest(self) -> None:
+        """Wait until the call has come to rest."""
+        if self.token in self.machine.calls:
+            if self._at_rest is None:
+                self._at_rest = trio.Event()
+            await self._at_rest.wait()
+
+    def progress(self, progress: ToolProgress) -> None:
+        """Tell the observers of ``tools/progress``, from whatever thread; a call that has ended says nothing more."""
+        self.machine.in_loop(self._emit_progress, progress)
+
+    def _emit_progress(self, progress: ToolProgress) -> None:
+        if not self.finished and self.pipeline.progress:
+            emit(self.pipeline.progress, self.exec, progress)

@@ -1,0 +1,110 @@
+"""Failures: how an exception or a decision becomes an error result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import trio
+from dsh_hookspecs import ContextMessage, HarnessError, ToolErrorInfo, ToolExecutionFailure, ToolFailure
+
+from dsh_runtime.values import FrozenList
+from dsh_runtime.values.frozen import freeze_dict_shell, freeze_list_shell
+
+#: What the code of a tool, listener or service may raise without ending the host.
+ORDINARY = (Exception, SystemExit)
+
+
+class ListenerFailed(Exception):
+    """Policy itself failed: a listener, guard or approval service raised, answered rubbish or took too long."""
+
+    def __init__(self, plugin: str | None, message: str, cause: BaseException | None = None) -> None:
+        super().__init__(message)
+        self.plugin = plugin
+        self.cause = cause
+
+
+def clean(text: str) -> str:
+    """A text that JSON can carry: lone surrogates become question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def text_content(text: str) -> FrozenList:
+    """One text block, frozen."""
+    return freeze_list_shell((freeze_dict_shell({"type": "text", "text": text}),))
+
+
+def failure(
+    message: str,
+    *,
+    code: str | None,
+    name: str,
+    plugin: str | None = None,
+    content: Any = None,
+    contexts: Sequence[ContextMessage] = (),
+) -> ToolExecutionFailure:
+    """An error result; its content is ``Error: <message>`` unless ``content`` says otherwise."""
+    message = clean(message)
+    return ToolExecutionFailure(
+        error=ToolFailure(message, ToolErrorInfo(name, code, plugin)),
+        content=text_content(f"Error: {message}") if content is None else content,
+        additional_contexts=tuple(contexts),
+    )
+
+
+def failure_of(
+    error: BaseException, *, plugin: str | None, default_code: str | None = None, contexts: Sequence[ContextMessage] = ()
+) -> ToolExecutionFailure:
+    """The error result of an exception: its message, its class, and its code if it is a :class:`HarnessError`."""
+    error = sole(error)
+    code = error.code if isinstance(error, HarnessError) else None
+    return failure(
+        message_of(error),
+        code=code if isinstance(code, str) else default_code,
+        name=type(error).__name__,
+        plugin=plugin,
+        contexts=contexts,
+    )
+
+
+def failure_of_listener(failed: ListenerFailed) -> ToolExecutionFailure:
+    """The error result of a policy that failed."""
+    cause = sole(failed.cause) if failed.cause is not None else None
+    code = cause.code if isinstance(cause, HarnessError) else None
+    return failure(
+        str(failed),
+        code=code if isinstance(code, str) else "LISTENER_FAILED",
+        name=type(cause if cause is not None else failed).__name__,
+        plugin=failed.plugin,
+    )
+
+
+def sole(error: BaseException) -> BaseException:
+    """The member of an exception group that has only one; any other exception is itself."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def message_of(error: BaseException) -> str:
+    """What an exception says, or its class where it says nothing."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    return text or type(error).__name__
+
+
+def reraise_outer(group: BaseExceptionGroup[BaseException]) -> None:
+    """Raise what a mixed group holds and may not be swallowed: interrupts first, then a caller's cancellation."""
+    for kind in (KeyboardInterrupt, GeneratorExit, trio.Cancelled):
+        match, _ = group.split(kind)
+        if match is not None:
+            _raise_first(match)
+
+
+def _raise_first(group: BaseExceptionGroup[Any]) -> NoReturn:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    raise error

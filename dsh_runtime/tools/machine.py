@@ -1,0 +1,195 @@
+"""What all calls of one host share, and the pipeline that each scope's calls go through.
+
+A pipeline is an immutable snapshot: the listeners of every stage, the guards, the presentation mode, and a memo of
+tools. It is stamped with the ledger's version and built anew when that has moved on; a call keeps the one it entered
+with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import trio
+from attrs import frozen
+from dsh_hookspecs import ExecutionToken, ToolExecutionFailure
+
+from dsh_runtime.core.errors import ScopeClosedError
+from dsh_runtime.core.events import Listener
+from dsh_runtime.core.fiber import Fiber
+from dsh_runtime.core.kernel import Kernel
+from dsh_runtime.tools.failures import failure
+from dsh_runtime.tools.registry import Guard, PresentationMode, RegisteredTool, Resolver
+
+if TYPE_CHECKING:
+    from dsh_runtime.tools.call import Call
+
+_log = logging.getLogger("dsh.tools")
+_YIELD_EVERY = 0.0005
+
+
+@frozen
+class ToolSettings:
+    """How the pipeline of one host behaves. Times are in seconds."""
+
+    max_depth: int = 512
+    policy_timeout: float | None = None
+    threads: int = 40
+    drain_timeout: float = 30.0
+    presentation: PresentationMode = "native"
+
+
+class Pipeline:
+    """The stages of one scope's calls, as they are at one version of the ledger."""
+
+    __slots__ = (
+        "_memo",
+        "_resolver",
+        "chain",
+        "execute",
+        "guards",
+        "mode",
+        "post",
+        "pre",
+        "progress",
+        "result",
+        "version",
+    )
+
+    def __init__(self, machine: Machine, chain: tuple[Hashable, ...]) -> None:
+        heard: Callable[[str], tuple[Listener, ...]] = lambda event: machine.kernel.events.listeners(event, chain)  # noqa: E731
+        self.version = machine.kernel.ledger.version
+        self.chain = chain
+        self.pre = heard("tools/pre-execute")
+        self.execute = heard("tools/execute")
+        self.post = heard("tools/post-execute")
+        self.result = heard("tools/result")
+        self.progress = heard("tools/progress")
+        self.guards = machine.resolver.guards(chain)
+        self.mode = machine.resolver.mode(chain, machine.settings.presentation)
+        self._resolver = machine.resolver
+        self._memo: dict[str, RegisteredTool | None] = {}
+
+    def find(self, name: str) -> RegisteredTool | None:
+        """The tool of a name as this scope sees it."""
+        try:
+            return self._memo[name]
+        except KeyError:
+            found = self._resolver.find(name, self.chain)
+            if found is not None:
+                self._memo[name] = found
+            return found
+
+    def uses(self, fiber: Fiber) -> bool:
+        """Whether anything in the stages belongs to ``fiber``."""
+        listeners = (*self.pre, *self.execute, *self.post, *self.result, *self.progress)
+        return any(item.fiber is fiber for item in (*listeners, *self.guards))
+
+
+class Machine:
+    """The shared state of a host's calls."""
+
+    def __init__(self, kernel: Kernel, settings: ToolSettings) -> None:
+        self.kernel = kernel
+        self.settings = settings
+        self.resolver = Resolver(kernel.ledger)
+        self.limiter = trio.CapacityLimiter(settings.threads)
+        self.calls: dict[ExecutionToken | None, Call] = {}
+        self.clock: object = trio.lowlevel.current_clock()
+        self._token = trio.lowlevel.current_trio_token()
+        self._thread = threading.get_ident()
+        self._pipelines: dict[Hashable, Pipeline] = {}
+        self._yield_at = 0.0
+
+    def pipeline(self, agent: Hashable | None) -> Pipeline:
+        """The pipeline of an agent's calls. :class:`ScopeClosedError` if its scope has been disposed."""
+        pipeline = self._pipelines.get(agent)
+        if pipeline is not None and pipeline.version == self.kernel.ledger.version:
+            return pipeline
+        return self._build(agent)
+
+    def forget_scope(self, key: Hashable) -> None:
+        """A scope has been disposed."""
+        self._pipelines.pop(key, None)
+
+    async def yield_now_and_then(self) -> None:
+        """Let others run if no call has done so for half a millisecond."""
+        now = time.perf_counter()
+        if now >= self._yield_at:
+            await trio.lowlevel.checkpoint()
+            self._yield_at = time.perf_counter() + _YIELD_EVERY
+
+    def guards(self, pipeline: Pipeline) -> Sequence[Guard]:
+        """The guards of now and those that the call entered with: they can only take away."""
+        if pipeline.version == self.kernel.ledger.version:
+            return pipeline.guards
+        fresh = self.resolver.guards(self.kernel.scopes.chain(pipeline.chain[0] if pipeline.chain else None))
+        return (*fresh, *(guard for guard in pipeline.guards if guard not in fresh))
+
+    def visible_now(self, pipeline: Pipeline, name: str) -> bool:
+        """Whether a tool of this name is visible at this moment to the scope of ``pipeline``."""
+        if pipeline.version == self.kernel.ledger.version:
+            return True
+        try:
+            chain = self.kernel.scopes.chain(pipeline.chain[0] if pipeline.chain else None)
+        except ScopeClosedError:
+            return False
+        return self.resolver.find(name, chain) is not None
+
+    def approval(self) -> Any:
+        """The approval service, or ``None``."""
+        return self.kernel.root.ctx.get("approval")
+
+    def gate_closed(self) -> ToolExecutionFailure:
+        """The result of a call that comes while a plugin that must be active is not."""
+        fiber = self.kernel.closed_by
+        assert fiber is not None
+        why = f"plugin {fiber.id!r} is {fiber.state}"
+        if fiber.error is not None:
+            why += f" ({type(fiber.error).__name__}: {fiber.error})"
+        elif fiber.missing:
+            why += f" (it waits for the service {', '.join(map(repr, fiber.missing))})"
+        return failure(
+            f"this host takes no calls while {why}", code="GATE_CLOSED", name="GateClosed", plugin=fiber.id
+        )
+
+    def canceller(self, scope: trio.CancelScope) -> Callable[[], object]:
+        """A function that cancels ``scope``, from whatever thread."""
+        return lambda: self.in_loop(scope.cancel)
+
+    def in_loop(self, fn: Callable[..., object], *args: Any) -> None:
+        """Run ``fn`` in the host's loop: at once from inside, soon from another thread."""
+        if threading.get_ident() == self._thread:
+            fn(*args)
+            return
+        with contextlib.suppress(trio.RunFinishedError):  # Nobody is left to hear of it.
+            self._token.run_sync_soon(fn, *args)
+
+    async def drain(self, fiber: Fiber) -> None:
+        """Wait until no call under way uses ``fiber``; past the deadline abort them, and wait once more."""
+        using = [call for call in self.calls.values() if call.tool_fiber is fiber or call.pipeline.uses(fiber)]
+        with trio.move_on_after(self.settings.drain_timeout):
+            await self._rest(using)
+            return
+        for call in using:
+            call.abort(f"plugin {fiber.id!r} unloads")
+        with trio.move_on_after(self.settings.drain_timeout):
+            await self._rest(using)
+            return
+        _log.error("plugin %r unloads although %d calls have not come to rest", fiber.id, len(using))
+
+    async def _rest(self, calls: Sequence[Call]) -> None:
+        for call in calls:
+            await call.rest()
+
+    def _build(self, agent: Hashable | None) -> Pipeline:
+        chain = self.kernel.scopes.chain(agent)
+        if agent is not None and not self.kernel.scopes.is_open(agent):
+            # Nothing is registered for a key that is no scope: the host's own pipeline serves it.
+            return self.pipeline(None)
+        pipeline = self._pipelines[agent] = Pipeline(self, chain)
+        return pipeline

@@ -1,0 +1,148 @@
+"""Results: how a value becomes canonical and rendered, and how a candidate is made final."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from dsh_hookspecs import (
+    ContextMessage,
+    JsonValue,
+    ToolExecutionFailure,
+    ToolExecutionResult,
+    ToolExecutionSuccess,
+    ToolFailure,
+    ToolOutputError,
+)
+
+from dsh_runtime.tools.failures import clean, message_of, text_content
+from dsh_runtime.tools.registry import RegisteredTool
+from dsh_runtime.values import FrozenList, Mismatch, snapshot_json
+
+
+def canonical(tool: RegisteredTool, value: Any, max_depth: int) -> JsonValue:
+    """``value`` checked against the tool's output schema and frozen; :class:`ToolOutputError` lists what is wrong."""
+    try:
+        return tool.output.freeze(value, max_depth)  # type: ignore[no-any-return]
+    except Mismatch:
+        pass
+    frozen = _snapshot(value, max_depth, f"the value of tool {tool.name!r}")
+    violations = tool.output.explain(frozen, "value")
+    if violations:
+        raise ToolOutputError(
+            f"tool {tool.name!r} returned a value that its output schema refuses: {_listed(violations)}", violations
+        )
+    return frozen
+
+
+def success(
+    tool: RegisteredTool,
+    args: Any,
+    value: JsonValue,
+    *,
+    top_level: bool,
+    max_depth: int,
+    contexts: Sequence[ContextMessage] = (),
+    concludes_turn: bool = False,
+) -> ToolExecutionSuccess:
+    """The success of a canonical value: rendered, and for a top-level call projected."""
+    output = tool.definition.output
+    if output.render is None:
+        content = default_content(value)
+    else:
+        content = _projected(tool, "render", output.render, args, value, max_depth)
+        check_blocks(content, f"render of tool {tool.name!r}")
+    meta = None
+    if top_level and output.presentation_meta is not None:
+        meta = _projected(tool, "presentation_meta", output.presentation_meta, args, value, max_depth)
+    return ToolExecutionSuccess(value, content, meta, contexts, concludes_turn)
+
+
+def default_content(value: JsonValue) -> FrozenList:
+    """The rendering of a tool that has none: a text as it is, anything else as JSON."""
+    return text_content(value if type(value) is str else json.dumps(value, ensure_ascii=False))
+
+
+def check_blocks(content: Any, subject: str) -> None:
+    """Raise unless ``content`` is a list of blocks that each have a type."""
+    if isinstance(content, list) and all(
+        isinstance(block, dict) and isinstance(block.get("type"), str) for block in content
+    ):
+        return
+    raise ToolOutputError(f"{subject} gave {content!r:.200}; content is a list of blocks that each have a 'type'")
+
+
+def frozen_content(content: Any, subject: str, max_depth: int) -> FrozenList:
+    """Content from a policy or a tool, checked and frozen."""
+    frozen: Any = content if type(content) is FrozenList else _snapshot(content, max_depth, f"the content of {subject}")
+    check_blocks(frozen, subject)
+    return frozen  # type: ignore[no-any-return]
+
+
+def materialise(result: ToolExecutionResult, max_depth: int) -> ToolExecutionResult:
+    """The candidate with every part lossless and frozen; the same object where it already is."""
+    content = frozen_content(result.content, "the result", max_depth)
+    meta = result.meta if result.meta is None else _snapshot(result.meta, max_depth, "the result's meta")
+    contexts = _contexts(result.additional_contexts, max_depth)
+    if content is result.content and meta is result.meta and contexts is result.additional_contexts:
+        if result.is_error and not _plain(result.error):
+            return ToolExecutionFailure(_cleaned(result.error), content, meta, contexts)
+        return result
+    if result.is_error:
+        return ToolExecutionFailure(_cleaned(result.error), content, meta, contexts)
+    return ToolExecutionSuccess(result.value, content, meta, contexts, result.concludes_turn)
+
+
+def frozen_message(message: ContextMessage, max_depth: int) -> ContextMessage:
+    """A context message with content and meta frozen; the same object where they already are."""
+    content = frozen_content(message.content, f"a context message from {message.source!r}", max_depth)
+    meta = message.meta if message.meta is None else _snapshot(message.meta, max_depth, "a context message's meta")
+    if not isinstance(message.source, str):
+        raise ToolOutputError(f"a context message has the source {message.source!r}; name who it comes from")
+    if content is message.content and meta is message.meta:
+        return message
+    return ContextMessage(content, message.source, meta)
+
+
+def _contexts(messages: Sequence[ContextMessage], max_depth: int) -> Sequence[ContextMessage]:
+    if not messages:
+        return messages if type(messages) is tuple else ()
+    if not all(isinstance(message, ContextMessage) for message in messages):
+        raise ToolOutputError(f"additional contexts are ContextMessage objects, not {messages!r:.200}")
+    frozen = tuple(frozen_message(message, max_depth) for message in messages)
+    same = type(messages) is tuple and all(a is b for a, b in zip(frozen, messages, strict=True))
+    return messages if same else frozen
+
+
+def _projected(tool: RegisteredTool, what: str, project: Any, args: Any, value: JsonValue, max_depth: int) -> Any:
+    try:
+        outcome = project(args, value)
+    except Exception as error:
+        raise ToolOutputError(f"{what} of tool {tool.name!r} raised {type(error).__name__}: {message_of(error)}") from error
+    return _snapshot(outcome, max_depth, f"what {what} of tool {tool.name!r} gave")
+
+
+def _snapshot(value: Any, max_depth: int, subject: str) -> JsonValue:
+    if type(value) is str and value.isascii():
+        return value
+    try:
+        return snapshot_json(value, max_depth=max_depth)
+    except Exception as error:
+        raise ToolOutputError(f"{subject} is no lossless JSON: {message_of(error)}") from error
+
+
+def _plain(error: ToolFailure) -> bool:
+    return type(error.message) is str and clean(error.message) == error.message
+
+
+def _cleaned(error: ToolFailure) -> ToolFailure:
+    return ToolFailure(clean(str(error.message)), error.info)
+
+
+def _listed(violations: Sequence[Any]) -> str:
+    shown = "; ".join(str(violation) for violation in violations[:5])
+    more = len(violations) - 5
+    return f"{shown}; and {more} more" if more > 0 else shown
+
+
