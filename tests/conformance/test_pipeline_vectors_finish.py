@@ -1,5 +1,7 @@
 """Conformance of what comes after the body: post-execute listeners, finalizers, observers, late aborts."""
 
+# ruff: noqa: A006  # listeners and bodies take what the hook interface calls exec and next
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """Conformance of what may stop a call before its body: pre-execute listeners, people, guards."""
 
+# ruff: noqa: A006  # listeners and bodies take what the hook interface calls exec and next
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """Conformance of registry and scopes: visibility, order, nesting, presentation, registration."""
 
+# ruff: noqa: A006  # listeners and bodies take what the hook interface calls exec and next
+
 from __future__ import annotations
 
 import json

@@ -9,11 +9,11 @@ from typing import Any
 
 import attrs
 import trio
+from dsh_hookspecs import ApprovalRequest
 
 from dsh_runtime import (
     AbortController,
     AbortSignal,
-    ApprovalRequest,
     ContextMessage,
     ToolDefinition,
     ToolExecutionFailure,

@@ -4,8 +4,11 @@ A plan says one word for each listener of a stage, outermost first. :func:`may_s
 contract alone whether the body of a planned call may start.
 """
 
+# ruff: noqa: A006  # listeners and bodies take what the hook interface calls exec and next
+
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -379,7 +382,7 @@ class Planned:
 async def _soften(next: Any, milder: Any) -> Any:
     try:
         return await next()
-    except Exception:  # noqa: BLE001
+    except Exception:
         return milder
 
 
@@ -387,10 +390,8 @@ async def _in_background(next: Any, task_status: Any = trio.TASK_STATUS_IGNORED)
     """Hear ``next()`` in a task of its own, which has called it before the listener goes on."""
     heard = next()
     task_status.started()
-    try:
+    with contextlib.suppress(Exception, SystemExit):  # whatever became of it is the call's to report
         await heard
-    except (Exception, SystemExit):  # noqa: BLE001, S110
-        pass  # whatever became of it is the call's to report
 
 
 def _signal(word: str) -> Any:

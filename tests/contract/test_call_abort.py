@@ -1,5 +1,7 @@
 """Contract 6, cancellation by the caller's signal, at every stage."""
 
+# ruff: noqa: A006  # listeners and bodies take what the hook interface calls exec and next
+
 from __future__ import annotations
 
 import threading

@@ -1,5 +1,7 @@
 """Contract 6: a failure names the plugin whose code decided, wherever one did."""
 
+# ruff: noqa: A006  # listeners and bodies take what the hook interface calls exec and next
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """Contract 3: how a waterfall runs - order, next, sync and async listeners, the policy deadline."""
 
+# ruff: noqa: A006  # listeners and bodies take what the hook interface calls exec and next
+
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable

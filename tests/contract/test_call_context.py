@@ -1,11 +1,14 @@
 """Contract 6: what a body may do beside returning, and nested calls."""
 
+# ruff: noqa: A006  # listeners and bodies take what the hook interface calls exec and next
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
 import trio
+from dsh_hookspecs import ToolProgress
 from pipeline_kit import (
     ANY_JSON,
     Recorder,
@@ -17,7 +20,7 @@ from pipeline_kit import (
     success,
 )
 
-from dsh_runtime import AbortController, Deny, ToolProgress
+from dsh_runtime import AbortController, Deny
 
 
 async def nested(rec: Recorder, exec: Any, name: str = "inner") -> Any:

@@ -1,5 +1,7 @@
 """Contract 6.1 and 9: entering a call - arguments, the pinned definition, the gate, closed scopes."""
 
+# ruff: noqa: A006  # listeners and bodies take what the hook interface calls exec and next
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """Contract 6.6: finalizers, the frozen result and its observers."""
 
+# ruff: noqa: A006  # listeners and bodies take what the hook interface calls exec and next
+
 from __future__ import annotations
 
 import logging

@@ -1,5 +1,7 @@
 """Contract 5.5 and 6.3: guards, which can only take permission away."""
 
+# ruff: noqa: A006  # listeners and bodies take what the hook interface calls exec and next
+
 from __future__ import annotations
 
 from typing import Any

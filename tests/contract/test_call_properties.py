@@ -26,7 +26,11 @@ from pipeline_plans import (
 from dsh_runtime import open_host
 
 HARMLESS = ("pass", "pass async")
-quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def quick(examples: int) -> settings:
+    """Few examples, each a host of its own, with no opinion on how long one takes."""
+    return settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def words(*choices: str) -> st.SearchStrategy[tuple[str, ...]]:
@@ -87,29 +91,25 @@ def _check_results(planned: Planned, plans: Sequence[Plan], outcomes: Sequence[A
     assert all(len(results) == 1 for results in planned.observed.values())
 
 
-@quick
-@settings(max_examples=150)
+@quick(150)
 @given(plans())
 def test_one_frozen_result_is_observed_and_nothing_is_left_running(plan: Plan) -> None:
     run(plan)
 
 
-@quick
-@settings(max_examples=60)
+@quick(60)
 @given(plans(**LENIENT))
 def test_the_same_where_policy_lets_the_body_start(plan: Plan) -> None:
     run(plan)
 
 
-@quick
-@settings(max_examples=50)
+@quick(50)
 @given(st.lists(plans(), min_size=2, max_size=5))
 def test_the_same_for_calls_side_by_side(several: list[Plan]) -> None:
     run(*several)
 
 
-@quick
-@settings(max_examples=60)
+@quick(60)
 @given(plans(wrap=words(*HARMLESS), post=words(*HARMLESS), body=st.just("value")))
 def test_a_body_starts_once_exactly_when_policy_allows(plan: Plan) -> None:
     planned, (outcome,) = run(plan)
@@ -121,8 +121,7 @@ def test_a_body_starts_once_exactly_when_policy_allows(plan: Plan) -> None:
 REFUSING = ("deny", "raise", "exit", "rubbish", "nothing", "hang")
 
 
-@quick
-@settings(max_examples=40)
+@quick(40)
 @given(plans(pre=words(*HARMLESS, "allow", "soften", "twice", "drop", *REFUSING), wrap=words(*HARMLESS, "twice")))
 def test_no_listener_in_front_that_only_softens_lets_a_refused_body_start(plan: Plan) -> None:
     planned, _ = run(plan)
@@ -130,8 +129,7 @@ def test_no_listener_in_front_that_only_softens_lets_a_refused_body_start(plan: 
         assert "0" not in planned.started
 
 
-@quick
-@settings(max_examples=40)
+@quick(40)
 @given(plans(pre=words(*HARMLESS), guards=words("none"), wrap=words(*HARMLESS, "twice", "fresh signal")))
 def test_a_failing_post_listener_never_leaves_a_success(plan: Plan) -> None:
     _, (outcome,) = run(plan)
@@ -140,8 +138,7 @@ def test_a_failing_post_listener_never_leaves_a_success(plan: Plan) -> None:
         assert outcome.is_error
 
 
-@quick
-@settings(max_examples=40)
+@quick(40)
 @given(plans(body=st.sampled_from(["abort", "abort and wait", "abort and clean up badly"]), **LENIENT))
 def test_a_call_that_was_aborted_never_succeeds(plan: Plan) -> None:
     planned, (outcome,) = run(plan)

@@ -1,5 +1,7 @@
 """Contract 5: registering tools, who sees which, restrictions, schemas, presentation."""
 
+# ruff: noqa: A006  # listeners and bodies take what the hook interface calls exec and next
+
 from __future__ import annotations
 
 from typing import Any
