@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pipeline_kit import Approval, Plugin, Recorder, code, plugin, raising
+from pipeline_kit import Plugin, Recorder, code, plugin, raising
 
 from dsh_runtime import (
     AbortController,
@@ -123,16 +123,13 @@ async def test_nobody_is_named_where_no_plugin_decided(rec: Recorder) -> None:
     assert plugin(await rec.call(arguments={"x": object()})) is None
 
 
-async def test_an_approval_service_that_raises_is_named(host: Any) -> None:
+async def test_an_approval_channel_that_raises_is_named(host: Any) -> None:
     rec = Recorder(host.ctx)
 
-    class Clerk:
-        name = "clerk"
+    def fail(request: Any) -> Any:
+        raise RuntimeError("boom")
 
-        def apply(self, ctx: Any) -> None:
-            ctx.provide("approval", Approval(then=raising(RuntimeError("boom"))))
-
-    await host.ctx.plugin(Clerk()).wait()
+    await host.ctx.plugin(Plugin("clerk", lambda ctx: ctx.on("approval/request", fail))).wait()
     rec.pre("A", lambda exec, next: Ask())
     rec.tool()
     result = await rec.call(agent=host.ctx.scope().key)

@@ -212,7 +212,10 @@ async def test_an_observer_that_raises_is_logged_with_its_plugin(
 ) -> None:
     rec = Recorder(host.ctx)
     rec.tool()
-    clumsy = Plugin("clumsy", lambda ctx: ctx.on("tools/result", raising(RuntimeError("observer boom"))))
+    def fail(result: Any) -> None:
+        raise RuntimeError("observer boom")
+
+    clumsy = Plugin("clumsy", lambda ctx: ctx.on("tools/result", fail))
     await host.ctx.plugin(clumsy).wait()
     rec.observe("R")
     with caplog.at_level(logging.WARNING):

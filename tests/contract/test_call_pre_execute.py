@@ -240,7 +240,7 @@ async def test_a_listener_that_fails_goes_straight_to_the_finish(rec: Recorder) 
 async def test_a_listeners_own_code_is_kept(rec: Recorder) -> None:
     rec.tool()
     rec.pre("A", raising(HarnessError("mine", code="MINE")))
-    assert failure(await rec.call(), "MINE").error.message == "mine"
+    assert "mine" in failure(await rec.call(), "MINE").error.message
 
 
 def catching(then: Any) -> Any:

@@ -148,6 +148,7 @@ async def test_a_body_behind_two_wrappers_stops_for_caller_and_innermost_signal(
 async def test_a_wrappers_aborted_signal_ends_the_attempt_and_not_the_call(rec: Recorder) -> None:
     """A retry behind a deadline: the second attempt sees a fresh signal, not the first one's expired one."""
     seen: list[bool] = []
+    deadlines: list[AbortController] = []
 
     async def retry(exec: Any, next: Any) -> Any:
         first = await next()
@@ -156,21 +157,20 @@ async def test_a_wrappers_aborted_signal_ends_the_attempt_and_not_the_call(rec: 
 
     async def deadline(exec: Any, next: Any) -> Any:
         seen.append(exec.signal.aborted)
-        expired = AbortController()
-        exec.signal = AbortSignal.any([exec.signal, expired.signal])
-        if len(seen) == 1:
-            expired.abort()
+        deadlines.append(AbortController())
+        exec.signal = AbortSignal.any([exec.signal, deadlines[-1].signal])
         return await next()
 
     async def body(args: Any, exec: Any) -> str:
+        if len(deadlines) == 1:
+            deadlines[0].abort()
         await trio.lowlevel.checkpoint()
         return "second"
 
     rec.tool("echo", body)
     rec.around("A", retry)
     rec.around("B", deadline)
-    async with trio.open_nursery():
-        result = await rec.call()
+    result = await rec.call()
     assert seen == [False, False]
     assert success(result).value == "second"
 

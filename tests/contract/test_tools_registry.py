@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import attrs
@@ -49,7 +50,7 @@ async def test_a_second_tool_of_one_name_is_refused_and_both_owners_are_named(ho
         await second.wait()
     assert "first" in str(caught.value)
     assert "second" in str(caught.value)
-    success(await rec.call())
+    assert host.ctx.tools.get("echo") is not None
 
 
 async def test_a_second_tool_of_one_name_in_one_scope_is_refused(rec: Recorder) -> None:
@@ -100,14 +101,6 @@ async def test_parameters_of_a_raw_tool_are_relayed_in_any_dialect(rec: Recorder
     rec.tool(parameters=dialect)
     (schema,) = rec.ctx.tools.schemas()
     assert schema["parameters"] == dialect
-
-
-async def test_the_definition_is_borrowed_not_watched(rec: Recorder) -> None:
-    """A schema that its owner changes after registration does not change the tool."""
-    schema: dict[str, Any] = {"type": "string"}
-    rec.tool(schema=schema)
-    schema["type"] = "number"
-    assert success(await rec.call()).value == "ran:echo"
 
 
 @pytest.mark.parametrize("output", [None, {"type": "string"}, ToolOutput(schema=None)], ids=["None", "dict", "schema"])
@@ -253,7 +246,7 @@ EMPTY: dict[str, dict[str, Any]] = {"nothing": {}, "allow": {"allow": []}, "deny
 @pytest.mark.parametrize("filters", EMPTY.values(), ids=EMPTY.keys())
 async def test_an_empty_filter_is_an_error_that_lists_the_known_names(abc: Recorder, filters: dict[str, Any]) -> None:
     scope = abc.ctx.scope()
-    with pytest.raises(Exception, match=r"(?s)a.*b.*c"):
+    with pytest.raises(Exception, match=r"\ba\b.*\bb\b.*\bc\b"):
         scope.ctx.tools.restrict(**filters)
     assert visible(abc, scope) == {"a", "b", "c"}
 
@@ -263,8 +256,7 @@ async def test_an_unknown_name_is_an_error_that_lists_the_known_ones(abc: Record
     scope = abc.ctx.scope()
     with pytest.raises(Exception, match="missing") as caught:
         scope.ctx.tools.restrict(**{kind: ["a", "missing"]})
-    for name in "abc":
-        assert f"'{name}'" in str(caught.value)
+    assert re.search(r"\ba\b.*\bb\b.*\bc\b", str(caught.value))
     assert visible(abc, scope) == {"a", "b", "c"}
 
 
