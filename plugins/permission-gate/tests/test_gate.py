@@ -43,7 +43,7 @@ class Host:
 
 
 @asynccontextmanager
-async def gated(*rules: Mapping[str, Any], default: str = "allow") -> AsyncIterator[Host]:
+async def gated(*rules: Any, default: str = "allow") -> AsyncIterator[Host]:
     gate = {"id": "gate", "use": "permission-gate", "config": {"default": default, "rules": list(rules)}}
     async with open_host({"plugin": [gate]}) as host:
         yield Host(host.ctx)

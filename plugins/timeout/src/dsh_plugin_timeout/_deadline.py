@@ -20,13 +20,18 @@ Next: TypeAlias = Callable[[], Awaitable[ToolExecutionResult]]
 async def run_with_deadline(exec: ToolDispatchExecution, seconds: float, next: Next) -> ToolExecutionResult:
     """Run what lies behind; give back its result, or the timeout's if the deadline was what stopped it.
 
-    The call's own signal stays in: whichever of the two aborts first is the reason that counts. What lies behind is
-    never left running, so the result of a late body is only replaced once it has come.
+    The call's own signal stays in, and whichever of the two aborts first is the reason that counts. A deadline is only
+    looked at when somebody asks, so the moment in which the caller aborts is the one to ask whether it was first. What
+    lies behind is never left running: the result of a late body is replaced once it has come.
     """
     deadline = AbortSignal.timeout(seconds)
-    limited = AbortSignal.any([exec.signal, deadline])
+    limited = AbortSignal.any([deadline, exec.signal])
+    undo = exec.signal.add_callback(lambda: limited.reason)
     exec.signal = limited
-    result = await next()
+    try:
+        result = await next()
+    finally:
+        undo()
     if limited.reason is None or limited.reason is not deadline.reason:
         return result
     took = seconds + _now() - deadline.deadline
@@ -57,6 +62,6 @@ def _outcome(late: ToolExecutionResult) -> str:
     """How the body ended, as far as its result tells."""
     if not late.is_error:
         return ", its work done: what it did stands, its value came too late."
-    if late.error.info is None or late.error.info.code != "ABORTED":
+    if late.error.info is None or late.error.info.code not in ("ABORTED", "ABORTED_BEFORE_DISPATCH"):
         return f", with an error of its own: {late.error.message}"
     return "; what it did until then may stand."
