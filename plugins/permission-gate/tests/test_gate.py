@@ -60,6 +60,18 @@ def code(result: Any) -> str | None:
     return info.code if info is not None else None
 
 
+def red_line(exec: ToolExecution) -> str | None:
+    return "not below /etc" if "/etc" in str(exec.arguments) else None
+
+
+def deny(exec: ToolExecution) -> Deny:
+    return Deny("not today")
+
+
+def allow(exec: ToolExecution) -> Allow:
+    return Allow()
+
+
 NO_WRITES = {"action": "deny", "tools": ["fs_write", "fs_edit"], "reason": "this host only reads"}
 NO_SECRETS = {"action": "deny", "tools": ["*"], "paths": {"**": ["**/.env"]}}
 
@@ -92,7 +104,7 @@ async def test_a_normal_tool_still_gets_its_real_result() -> None:
 @pytest.mark.trio
 async def test_a_guards_red_line_cannot_be_bypassed_by_an_allow() -> None:
     async with gated({"action": "allow", "tools": ["*"]}) as host:
-        host.ctx.tools.guard(lambda exec: "not below /etc" if str(exec.arguments).find("/etc") >= 0 else None)
+        host.ctx.tools.guard(red_line)
         assert code(await host.call("fs_read", {"path": "/etc/passwd"})) == "GUARDED"
         assert not (await host.call("fs_read", {"path": "a.txt"})).is_error
         assert host.ran == ["fs_read"]
@@ -101,7 +113,7 @@ async def test_a_guards_red_line_cannot_be_bypassed_by_an_allow() -> None:
 @pytest.mark.trio
 async def test_an_allowed_call_is_left_to_the_policies_behind_the_gate() -> None:
     async with gated({"action": "allow", "tools": ["*"]}) as host:
-        host.ctx.on("tools/pre-execute", lambda exec, next: Deny("not today"))
+        host.ctx.on("tools/pre-execute", deny)
         assert refusal(await host.call("greet", {})).error.message == "not today"
 
 
@@ -123,7 +135,7 @@ async def test_a_policy_behind_the_gate_does_not_hear_what_the_gate_denies() -> 
 @pytest.mark.trio
 async def test_an_allow_behind_the_gate_does_not_undo_its_denial() -> None:
     async with gated(NO_WRITES) as host:
-        host.ctx.on("tools/pre-execute", lambda exec, next: Allow())
+        host.ctx.on("tools/pre-execute", allow)
         assert code(await host.call("fs_write", {})) == "DENIED"
 
 

@@ -1,6 +1,7 @@
 """Allow, deny and ask rules on tool calls, by globs on the tool's name and its arguments.
 
-Layering, lowest first: ``_glob``, ``_forms``, ``_select``, ``_globs``, ``_rules``, ``_texts``, ``_decide``, ``_config``.
+Layering, lowest first: ``_glob``, ``_forms``, ``_select``, ``_globs``, ``_rules``, ``_texts``, ``_decide``,
+``_config``.
 """
 
 from __future__ import annotations

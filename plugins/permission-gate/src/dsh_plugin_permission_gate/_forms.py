@@ -4,18 +4,19 @@ A value can be read as text, or as the name of a file. A text has one form: itse
 since different systems take different texts for the same file, and a gate cannot know which system will open it.
 
 *Exact* forms keep upper and lower case: the text itself; its normal form (``.``, ``..``, doubled and trailing slashes
-resolved); that with ``\\`` as a separator too; and that the Windows way, where a component ends before its trailing dots
-and spaces and before a ``:``. *Folded* forms are the same again after Unicode's compatibility folding: full-width
-letters, ligatures and upper case are levelled, ignorable characters and outer spaces go. What stands before a NUL
-has all of these forms as well.
+resolved); that with ``\\`` as a separator too; and that the Windows way, where a component ends before its trailing
+dots and spaces and before a ``:``. *Folded* forms are the same again after Unicode's compatibility folding: full-width
+letters, ligatures and upper case are levelled, ignorable characters and outer spaces go. What stands before a NUL has
+all of these forms as well.
 """
 
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dsh_hookspecs import JsonValue
@@ -23,6 +24,9 @@ from dsh_hookspecs import JsonValue
 #: A name without any of these, and without the ends below, is its own normal form on every system.
 _ODD_PARTS: Final = ("/.", "./", "//", "\\", ":", " /")
 _ODD_ENDS: Final = ("/", ".", " ")
+#: The same for what Windows alone reads in another way.
+_WINDOWS_PARTS: Final = ("./", ":", " /")
+_WINDOWS_ENDS: Final = (".", " ")
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 #: Unicode's Default_Ignorable_Code_Point.
 _IGNORABLE: Final = re.compile(
@@ -63,37 +67,25 @@ def fold(name: str) -> str:
 
 def posix_normal(name: str) -> str:
     """A name without ``.``, ``..`` where they can be resolved, doubled and trailing slashes; ``.`` for nothing left."""
-    root = "/" if name.startswith("/") else ""
-    kept = _resolve(name.split("/"), rooted=bool(root))
-    return root + "/".join(kept) or ("." if name else "")
+    normal = posixpath.normpath(name) if name else name
+    return normal[1:] if normal.startswith("//") else normal
 
 
 def _normal_forms(name: str) -> Sequence[str]:
-    if not _is_odd(name):
+    if not (_has(name, _ODD_PARTS) or name.endswith(_ODD_ENDS)):
         return (name,)
     slashes = name.replace("\\", "/")
-    return tuple({name, posix_normal(name), posix_normal(slashes), _windows_normal(slashes)})
+    forms = {name, posix_normal(name), posix_normal(slashes)}
+    if _has(slashes, _WINDOWS_PARTS) or slashes.endswith(_WINDOWS_ENDS):
+        forms.add(_windows_normal(slashes))
+    return tuple(forms)
 
 
-def _is_odd(name: str) -> bool:
-    for part in _ODD_PARTS:
+def _has(name: str, parts: Sequence[str]) -> bool:
+    for part in parts:  # noqa: SIM110 - a generator would double the cost of every call
         if part in name:
             return True
-    return name.endswith(_ODD_ENDS)
-
-
-def _resolve(components: Iterable[str], *, rooted: bool) -> Sequence[str]:
-    kept: list[str] = []
-    for component in components:
-        if component in ("", "."):
-            continue
-        if component != "..":
-            kept.append(component)
-        elif kept and kept[-1] != "..":
-            kept.pop()
-        elif not rooted:
-            kept.append(component)
-    return kept
+    return False
 
 
 def _windows_normal(slashes: str) -> str:

@@ -51,10 +51,7 @@ class Globs:
         for part in self._parts:
             if part in text:
                 return True
-        for glob in self._others:
-            if glob.matches(text):
-                return True
-        return False
+        return bool(self._others) and any(glob.matches(text) for glob in self._others)
 
 
 @frozen
@@ -75,7 +72,7 @@ class TextGlobs:
 
 @frozen
 class PathGlobs:
-    """Globs held against every form of a file's name; ``_folded`` are the same globs, levelled like the folded forms."""
+    """Globs held against every form of a file's name; ``_folded`` are the same globs, levelled as those forms are."""
 
     _exact: Globs
     _folded: Globs

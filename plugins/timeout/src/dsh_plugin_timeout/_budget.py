@@ -25,8 +25,8 @@ def _all_seconds(config: object, field: Attribute[Any], table: dict[str, float])
 class Config:
     """Deadlines beside those that tools declare.
 
-    ``default`` is for tools without one. ``overrides`` leads from globs on the tool's name to seconds that count instead
-    of whatever the tool says; the first glob that matches is used.
+    ``default`` is for tools without one. ``overrides`` leads from globs on the tool's name to seconds that count
+    instead of whatever the tool says; the first glob that matches is used.
     """
 
     default: float | None = field(default=None, validator=_seconds)
