@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import tomllib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -270,3 +272,11 @@ async def test_a_config_with_a_mistake_stops_the_start(config: dict[str, Any]) -
     with pytest.raises(HostError):
         async with limited(config):
             pass  # pragma: no cover
+
+
+@pytest.mark.trio
+async def test_the_readmes_config_is_taken() -> None:
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    config = tomllib.loads(readme.partition("```toml\n")[2].partition("```")[0])
+    async with open_host(config):
+        pass
