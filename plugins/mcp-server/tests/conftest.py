@@ -12,16 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import dsh_plugin_mcp_server
 import pytest
 import trio
 from attrs import define, field, frozen
-from dsh_runtime import Context, ToolDefinition, ToolOutput, open_host
+from dsh_plugin_mcp_server import McpServer
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.memory import create_client_server_memory_streams
 
-import dsh_plugin_mcp_server
-from dsh_plugin_mcp_server import McpServer
+from dsh_runtime import Context, ToolDefinition, ToolOutput, open_host
 
 SCRIPT = Path(__file__).with_name("serve.py")
 #: Nothing here takes long; what hangs is to fail and not to block.
@@ -91,7 +91,7 @@ class Served:
 @asynccontextmanager
 async def _serve(**config: Any) -> AsyncIterator[Served]:
     bystander = Bystander()
-    async with open_host(plugins=[bystander]) as host:
+    async with open_host({"host": {"drain_timeout": 0.5}}, plugins=[bystander]) as host:
         fiber = host.ctx.plugin(dsh_plugin_mcp_server, config)
         await fiber.wait()
         yield Served(bystander.ctx, host.ctx.get("mcp_server"), bystander.seen, fiber)

@@ -15,10 +15,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import trio
-from dsh_runtime import ToolDefinition, ToolOutput, open_host
-
 import dsh_plugin_mcp_server
+import trio
+
+from dsh_runtime import ToolDefinition, ToolOutput, open_host
 
 ANY_OBJECT: dict[str, Any] = {"type": "object"}
 LOG = Path(sys.argv[1])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dsh_plugin_mcp_server._lines import TOO_LONG, LineSplitter
 from hypothesis import given
 from hypothesis import strategies as st
-
-from dsh_plugin_mcp_server._lines import TOO_LONG, LineSplitter
 
 
 def test_lines_are_put_together_from_chunks() -> None:

@@ -148,14 +148,29 @@ async def test_a_client_that_reads_no_more_ends_the_session(piped: Piped) -> Non
     assert [entry["code"] for entry in pipes.events("result")] == ["ABORTED"]
 
 
-async def test_a_client_that_closes_only_its_requests_gets_what_is_being_written(piped: Piped) -> None:
-    """``printf … | dsh-run mcp`` is a client too; a call that still runs is aborted."""
+async def test_a_client_that_closes_only_its_requests_gets_its_answers(piped: Piped) -> None:
+    """``printf … | dsh-run mcp`` is a client too; a call that goes on for too long is aborted and not answered."""
     async with piped() as pipes:
         await pipes.greet()
-        await pipes.send({"id": 1, "method": "ping"})
-        assert (await pipes.receive())["id"] == 1
+        await pipes.send(
+            {"id": 1, "method": "tools/list"},
+            {"id": 2, "method": "tools/call", "params": _calling("echo", text="x")},
+            {"id": 3, "method": "tools/call", "params": _calling("wait")},
+        )
         await pipes.process.stdin.aclose()
-        assert await pipes.rest() == []
+        answers = await pipes.rest()
+    assert {answer["id"] for answer in answers} == {1, 2}
+    assert [entry["code"] for entry in pipes.events("result")] == [None, "ABORTED"]
+
+
+async def test_a_client_that_sends_everything_before_it_reads_is_served(piped: Piped) -> None:
+    """What it sends fits into the pipes and into what may be unanswered."""
+    async with piped() as pipes:
+        await pipes.greet()
+        requests = [{"id": n, "method": "tools/call", "params": _calling("echo", text="x")} for n in range(4000)]
+        await _send_at_once(pipes, requests)
+        assert len([await pipes.receive() for _ in requests]) == 4000
+        await pipes.leave()
 
 
 async def test_a_host_that_is_told_to_end_does_so_though_the_client_stays(piped: Piped) -> None:

@@ -13,10 +13,9 @@ from dsh_hookspecs import (
     ToolExecutionSuccess,
     ToolFailure,
 )
-from mcp_types import CallToolResult
-
 from dsh_plugin_mcp_server._limits import Limits, is_deeper
 from dsh_plugin_mcp_server._results import ResultForm, block
+from mcp_types import CallToolResult
 
 FORM = ResultForm(Limits(max_bytes=2000, max_depth=20))
 

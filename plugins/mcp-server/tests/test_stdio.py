@@ -12,11 +12,10 @@ import anyio
 import pytest
 import trio
 import trio.testing
-from mcp.shared.message import SessionMessage
-from mcp_types import INVALID_REQUEST, JSONRPCNotification, JSONRPCRequest
-
 from dsh_plugin_mcp_server._stdio import FrameWriter, LineReader
 from dsh_plugin_mcp_server._wire import ReceivedMessage, WireError
+from mcp.shared.message import SessionMessage
+from mcp_types import INVALID_REQUEST, JSONRPCNotification, JSONRPCRequest
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mcp.shared.exceptions import MCPError
-
 from dsh_plugin_mcp_server._limits import Limits
 from dsh_plugin_mcp_server._tools import PAGE, ToolList
+from mcp.shared.exceptions import MCPError
 
 OBJECT = {"type": "object"}
 

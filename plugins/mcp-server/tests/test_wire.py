@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from dsh_plugin_mcp_server._wire import ReceivedMessage, WireError, decode, encode
 from mcp_types import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -15,8 +16,6 @@ from mcp_types import (
     JSONRPCRequest,
     JSONRPCResponse,
 )
-
-from dsh_plugin_mcp_server._wire import ReceivedMessage, WireError, decode, encode
 
 
 def line(**members: Any) -> bytes:

@@ -36,6 +36,11 @@ class Backlog:
         """Whether nothing more should be read."""
         return len(self._sizes) >= self._most or self._bytes >= self._most_bytes
 
+    @property
+    def empty(self) -> bool:
+        """Whether every request has been settled."""
+        return not self._sizes
+
     async def settled(self) -> None:
         """Wait until one more request has been settled."""
         self._settled = trio.Event()

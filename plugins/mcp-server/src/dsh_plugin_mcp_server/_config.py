@@ -28,4 +28,4 @@ class Config:
     #: So many calls of one client run at once; the next ones wait.
     max_concurrent_calls: int = field(default=32, validator=validators.ge(1))
     #: While so many requests of one client are unanswered, nothing more is read from it.
-    max_pending_requests: int = field(default=1024, validator=validators.ge(1))
+    max_pending_requests: int = field(default=4096, validator=validators.ge(1))

@@ -23,6 +23,8 @@ from dsh_plugin_mcp_server._wire import ReceivedMessage, WireError
 
 #: While nothing is read, the only sign of a client that has left is its end of the pipe.
 _LOOK: Final = 0.25
+#: What a client has asked before it closed its end has so many seconds to be answered; it may still be reading.
+_LAST_ANSWERS: Final = 1.0
 _ENDED: Final = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError)
 
 
@@ -50,6 +52,7 @@ class Intake(ClosingStream):
                 await self._wait_for_room()
                 item = await self._transport.read.receive()
             except _ENDED:
+                await self._wait_for_last_answers()
                 self._on_end()
                 raise anyio.EndOfStream from None
             if isinstance(item, Exception):
@@ -75,6 +78,12 @@ class Intake(ClosingStream):
                 await self._backlog.settled()
             if self._backlog.full and self._transport.hung_up():
                 raise anyio.EndOfStream
+
+    async def _wait_for_last_answers(self) -> None:
+        """``printf … | dsh-run mcp`` is a client too: it asks, closes its end, and reads."""
+        with trio.move_on_after(_LAST_ANSWERS):
+            while not self._backlog.empty:
+                await self._backlog.settled()
 
     async def _answer_rubbish(self, fault: Exception) -> None:
         if isinstance(fault, WireError):

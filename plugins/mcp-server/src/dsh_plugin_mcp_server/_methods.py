@@ -12,7 +12,6 @@ from typing import Any
 
 from attrs import define, field
 from dsh_hookspecs import ToolsService
-from dsh_runtime import ToolExecutionInput
 from mcp.server import Server
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
@@ -31,6 +30,7 @@ from dsh_plugin_mcp_server._calls import Call, Calls
 from dsh_plugin_mcp_server._news import send_progress
 from dsh_plugin_mcp_server._results import ResultForm
 from dsh_plugin_mcp_server._tools import ToolList
+from dsh_runtime import ToolExecutionInput
 
 _log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class _Unshaped:
             return await self._answer(ctx, call_next)
         except (MCPError, ValidationError):
             raise
-        except Exception:  # noqa: BLE001 - whatever it is, the client must not read it
+        except Exception:
             _log.exception("answering %r of an MCP client failed", ctx.method)
             raise MCPError(INTERNAL_ERROR, "Internal error: the host could not answer; its log says why") from None
 

@@ -19,6 +19,7 @@ class Outlet(ClosingStream):
         self._write = write
         self._backlog = backlog
         self._on_broken = on_broken
+        self._closed = False
 
     async def send(self, item: SessionMessage, /) -> None:
         """Send one message of the SDK's."""
@@ -37,7 +38,13 @@ class Outlet(ClosingStream):
     async def aclose(self) -> None:
         await self._write.aclose()
 
+    def close(self) -> None:
+        """Nothing more is to be said: the client has left."""
+        self._closed = True
+
     async def _send(self, item: SessionMessage) -> None:
+        if self._closed:
+            raise anyio.ClosedResourceError
         try:
             await self._write.send(item)
         except anyio.BrokenResourceError:

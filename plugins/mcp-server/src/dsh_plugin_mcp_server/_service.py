@@ -66,7 +66,7 @@ class _Visit:
         try:
             with self._scope:
                 await serve_client(self._ctx, self._config, self._transport)
-        except Exception as error:  # noqa: BLE001 - raised again where the visit is waited for
+        except Exception as error:
             self._error = error
         finally:
             self._over.set()

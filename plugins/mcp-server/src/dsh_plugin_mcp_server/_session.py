@@ -27,8 +27,8 @@ from dsh_plugin_mcp_server._tools import ToolList
 DISTRIBUTION: Final = "dsh-plugin-mcp-server"
 #: A client has so many streams of changes open at once, at most.
 _LISTENERS: Final = 16
-#: Answers that are being written when the client leaves get so many seconds.
-_LAST_WORDS: Final = 1.0
+#: What is still to be written when the session ends has so many seconds, less than the SDK allows it.
+_LAST_WORDS: Final = 0.5
 #: The unanswered requests of a client hold so many of its longest messages.
 _LONG_MESSAGES: Final = 4
 
@@ -39,6 +39,7 @@ async def serve_client(ctx: Context, config: Config, transport: Transport) -> No
     try:
         await _Session(ctx, scope, config, transport).run()
     finally:
+        # Whoever ends the plugin may have ended the scope already; twice is the same as once.
         with trio.CancelScope(shield=True):
             await scope.dispose()
 
@@ -61,11 +62,18 @@ class _Session:
         self._left = trio.Event()
         self._served = trio.Event()
         self._nursery: trio.Nursery
-        scope.ctx.on("tools/change", self._news.tools_changed)
         scope.ctx.on("tools/progress", self._news.progressed)
+        # A change of the tools is dispatched for no scope, so a scope's own listener would not hear it.
+        self._stop_listening = ctx.on("tools/change", self._news.tools_changed)
 
     async def run(self) -> None:
         """Serve until the client leaves or the session is cancelled."""
+        try:
+            await self._serve()
+        finally:
+            self._stop_listening()
+
+    async def _serve(self) -> None:
         options = self._server.create_initialization_options(NotificationOptions(tools_changed=True))
         async with trio.open_nursery() as self._nursery:
             self._nursery.start_soon(self._news.run)
@@ -89,6 +97,7 @@ class _Session:
 
     def _leave(self) -> None:
         self._calls.abort_all("the MCP client has left")
+        self._outlet.close()
         self._left.set()
 
     def _hang_up(self) -> None:
