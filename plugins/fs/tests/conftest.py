@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from dsh_plugin_fs._limits import Limits
 from dsh_plugin_fs._roots import Roots, opened
 from dsh_plugin_fs._search import Searcher

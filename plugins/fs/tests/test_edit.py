@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from dsh_plugin_fs._edit import replace_once
 from dsh_plugin_fs._errors import FsError
+from hypothesis import given
+from hypothesis import strategies as st
 
 ENDINGS = st.lists(st.tuples(st.text("ab", max_size=3), st.sampled_from(["\n", "\r\n"])), max_size=8)
 

@@ -7,14 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from dsh_plugin_fs._errors import FsError
 from dsh_plugin_fs._glob import Glob
 from dsh_plugin_fs._limits import Limits
 from dsh_plugin_fs._roots import Roots
 from dsh_plugin_fs._search import Searcher
+from hypothesis import given
+from hypothesis import strategies as st
 
 FILES = ["a.py", "b.txt", ".env", "src/a.py", "src/deep/er/c.py", "src/.hidden/d.py", ".git/config", ".github/ci.yml"]
 
@@ -109,11 +108,11 @@ def test_a_start_that_is_no_directory_is_refused(tree: Path, searcher: Searcher)
 
 
 def test_a_hostile_pattern_takes_little_time() -> None:
-    start = time.perf_counter()
+    start = time.thread_time()
     assert not Glob("*a" * 400 + "b").matches(["a" * 255])
     assert not Glob("**/a/" * 199 + "b").matches(["a"] * 100)
     assert not Glob("**/" * 330 + "b").matches(["a"] * 100)
-    assert time.perf_counter() - start < 1.0
+    assert time.thread_time() - start < 1.0
 
 
 def test_a_search_ends_at_its_deadline(tree: Path, roots: Roots) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 
+from dsh_plugin_fs._hunks import Hunk, hunks_between
 from hypothesis import given
 from hypothesis import strategies as st
-
-from dsh_plugin_fs._hunks import Hunk, hunks_between
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=30).map(lambda lines: "".join(f"{x}\n" for x in lines))
 
@@ -46,9 +45,9 @@ def test_line_endings_are_no_change() -> None:
 
 
 def test_texts_that_are_hard_to_compare_take_little_time() -> None:
-    start = time.perf_counter()
+    start = time.thread_time()
     hunks_between("x\n" + "a\nb\n" * 20_000, "y\n" + "b\na\n" * 20_000, 10_000)
-    assert time.perf_counter() - start < 1.0
+    assert time.thread_time() - start < 1.0
 
 
 @given(before=LINES, after=LINES)

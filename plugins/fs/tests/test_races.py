@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-
 from dsh_plugin_fs._errors import FsError
 from dsh_plugin_fs._limits import Limits
 from dsh_plugin_fs._match import literal_matcher

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from dsh_plugin_fs import _lines
 from dsh_plugin_fs._errors import FsError
 from dsh_plugin_fs._limits import Limits, Poll, never
@@ -125,9 +124,9 @@ def test_a_huge_file_is_read_by_window_in_bounded_time_and_memory(root: Path, ro
     with (root / "f").open("wb") as file:
         file.write(b"head\n" * 2_000)
         file.truncate(700 * 1024 * 1024)
-    start = time.perf_counter()
+    start = time.thread_time()
     window = read(roots, 1_990, 5, max_scan_bytes=1024 * 1024)
-    assert time.perf_counter() - start < 1.0
+    assert time.thread_time() - start < 1.0
     assert texts(window) == ["head"] * 5
     assert window.total_lines is None
     assert window.counted_lines >= 1_995
@@ -145,7 +144,7 @@ def test_a_line_of_many_megabytes_is_never_held_whole(root: Path, roots: Roots) 
     assert kept == [100]
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """Somebody stopped the call."""
 
 
@@ -157,8 +156,8 @@ def test_a_read_stops_between_blocks(root: Path, roots: Roots) -> None:
         nonlocal polls
         polls += 1
         if polls > 3:
-            raise Stopped
+            raise StoppedError
 
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         read(roots, 1_000_000, poll=stop)
     assert polls == 4

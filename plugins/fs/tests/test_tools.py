@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import dsh_plugin_fs
 import pytest
 from dsh_hookspecs import DiffCall, DiffResult, FileDiff, FileLocation, GenericCall, ReadResult, SearchResult
-from dsh_runtime import AbortController, ToolExecutionInput, open_host
-
-import dsh_plugin_fs
 from dsh_plugin_fs import Config
+
+from dsh_runtime import AbortController, ToolExecutionInput, open_host
 
 TOOLS = ["fs_read", "fs_write", "fs_edit", "fs_glob", "fs_grep"]
 Call: TypeAlias = Callable[..., Awaitable[Any]]
@@ -61,9 +61,21 @@ async def test_a_root_that_is_missing_fails_the_plugin_by_name(tmp_path: Path) -
             await host.ctx.plugin(dsh_plugin_fs, Config(roots=[tmp_path / "none"])).wait()
 
 
-async def test_reads_and_searches_run_side_by_side_and_changes_alone(host: Any) -> None:
-    safe = [host.ctx.tools.get(name).is_concurrency_safe({}) for name in TOOLS]
-    assert safe == [True, False, False, True, True]
+@pytest.mark.parametrize(
+    ("name", "arguments", "mode"),
+    [
+        ("fs_read", {"path": "f"}, "parallel"),
+        ("fs_write", {"path": "f", "content": ""}, "exclusive"),
+        ("fs_edit", {"path": "f", "old_text": "a", "new_text": "b"}, "exclusive"),
+        ("fs_glob", {"pattern": "*"}, "parallel"),
+        ("fs_grep", {"pattern": "a"}, "parallel"),
+    ],
+)
+async def test_reads_and_searches_run_side_by_side_and_changes_alone(
+    host: Any, name: str, arguments: dict[str, Any], mode: str
+) -> None:
+    call = ToolExecutionInput("c1", name, arguments, AbortController().signal)
+    assert host.ctx.tools.execution_mode(call) == mode
 
 
 async def test_read_gives_numbered_lines_and_a_read_view(root: Path, host: Any, call: Call) -> None:
@@ -142,7 +154,6 @@ async def test_grep_gives_a_search_view_grouped_by_file(root: Path, host: Any, c
         ("fs_edit", {"path": "none", "old_text": "x", "new_text": "y"}, "FS_NOT_FOUND"),
         ("fs_glob", {"pattern": "../*"}, "FS_BAD_PATTERN"),
         ("fs_grep", {"pattern": "(", "regex": True}, "FS_BAD_PATTERN"),
-        ("fs_write", {"path": "f"}, "INVALID_ARGS"),
     ],
 )
 async def test_what_goes_wrong_has_a_code_and_no_completed_view(
@@ -154,14 +165,56 @@ async def test_what_goes_wrong_has_a_code_and_no_completed_view(
     assert host.ctx.tools.get(name).present_result(arguments, result) is None
 
 
-async def test_a_call_that_is_stopped_says_so(root: Path, host: Any) -> None:
+async def test_arguments_that_do_not_fit_are_refused_before_the_body(root: Path, call: Call) -> None:
+    assert (await call("fs_write", path="f")).error.info.code == "INVALID_ARGS"
+    assert (await call("fs_read", path="f", offset="1")).error.info.code == "INVALID_ARGS"
+
+
+async def test_a_call_that_is_aborted_stops_at_the_next_block(
+    root: Path, host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (root / "f").write_text("x\n" * 2_000_000)
     controller = AbortController()
-    definition = host.ctx.tools.get("fs_read")
-    controller.abort("enough")
+    blocks, pread = 0, os.pread
 
-    class Exec:
-        signal = controller.signal
+    def abort_meanwhile(file: int, size: int, at: int) -> bytes:
+        nonlocal blocks
+        blocks += 1
+        controller.abort("enough")
+        return pread(file, size, at)
 
-    with pytest.raises(Exception, match="enough"):
-        definition.execute({"path": "f"}, Exec)
+    monkeypatch.setattr(os, "pread", abort_meanwhile)
+    result = await host.ctx.tools.execute(ToolExecutionInput("c1", "fs_read", {"path": "f"}, controller.signal))
+    assert result.error.info.code == "ABORTED"
+    assert blocks == 1
+
+
+async def test_a_config_may_be_a_plain_table(root: Path) -> None:
+    (root / "f").write_text("one\n")
+    async with open_host() as host:
+        await host.ctx.plugin(dsh_plugin_fs, {"roots": [str(root)]}).wait()
+        call = ToolExecutionInput("c1", "fs_read", {"path": "f"}, AbortController().signal)
+        assert (await host.ctx.tools.execute(call)).value["total_lines"] == 1
+
+
+@pytest.mark.parametrize(
+    "config", [{"roots": []}, {"max_results": 0}, {"search_seconds": -1}, {"max_read_bytes": True}]
+)
+def test_a_config_that_does_not_hold_is_refused_by_key(config: dict[str, Any]) -> None:
+    (key,) = config
+    with pytest.raises(ValueError, match=key):
+        Config(**{"roots": [Path(".")], **config})
+
+
+async def test_calls_through_a_whole_batch_leave_the_host_as_it_was(root: Path, host: Any) -> None:
+    (root / "f").write_text("0\n")
+    before = len(os.listdir("/proc/self/fd"))
+    steps = [("fs_edit", {"path": "f", "old_text": f"{n}\n", "new_text": f"{n + 1}\n"}) for n in range(20)]
+    reads = [("fs_read", {"path": "f"})] * 20
+    calls = [
+        ToolExecutionInput(f"c{number}", name, arguments, AbortController().signal)
+        for number, (name, arguments) in enumerate(step for pair in zip(steps, reads, strict=True) for step in pair)
+    ]
+    results = await host.ctx.tools.execute_batch(calls)
+    assert [result.value["lines"][0]["text"] for result in results[1::2]] == [str(n) for n in range(1, 21)]
+    assert len(os.listdir("/proc/self/fd")) == before

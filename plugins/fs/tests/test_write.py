@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from dsh_plugin_fs._errors import FsError
 from dsh_plugin_fs._limits import Limits
 from dsh_plugin_fs._roots import Roots

@@ -6,7 +6,6 @@ from typing import Any
 
 from attrs import asdict
 from dsh_hookspecs import Content, DiffCall, DiffResult, FileDiff, FileLocation, JsonValue, ToolRunContext
-from dsh_runtime import ToolDefinition, ToolOutput, define_tool
 
 from dsh_plugin_fs._limits import Limits
 from dsh_plugin_fs._present import (
@@ -25,6 +24,7 @@ from dsh_plugin_fs._present import (
 )
 from dsh_plugin_fs._roots import Roots
 from dsh_plugin_fs._write import Writer, Written
+from dsh_runtime import ToolDefinition, ToolOutput, define_tool
 
 _VALUE = record(
     path=STRING,

@@ -6,7 +6,6 @@ from typing import Any
 
 from attrs import asdict
 from dsh_hookspecs import Content, FileLocation, GenericCall, JsonValue, ReadLine, ReadResult, ToolRunContext
-from dsh_runtime import ToolDefinition, ToolOutput, define_tool
 
 from dsh_plugin_fs._limits import Limits
 from dsh_plugin_fs._present import (
@@ -25,6 +24,7 @@ from dsh_plugin_fs._present import (
 )
 from dsh_plugin_fs._read import read_window
 from dsh_plugin_fs._roots import Roots
+from dsh_runtime import ToolDefinition, ToolOutput, define_tool
 
 _VALUE = record(
     path=STRING,

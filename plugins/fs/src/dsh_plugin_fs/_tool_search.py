@@ -15,7 +15,6 @@ from dsh_hookspecs import (
     SearchResult,
     ToolRunContext,
 )
-from dsh_runtime import ToolDefinition, ToolOutput, define_tool
 
 from dsh_plugin_fs._match import literal_matcher, regex_matcher
 from dsh_plugin_fs._present import (
@@ -32,8 +31,13 @@ from dsh_plugin_fs._present import (
     text_content,
 )
 from dsh_plugin_fs._search import Searcher
+from dsh_runtime import ToolDefinition, ToolOutput, define_tool
 
-_OUTCOME = {"total": COUNT, "truncated": FLAG, "skipped": {"type": "object", "additionalProperties": True}}
+_OUTCOME: dict[str, Args] = {
+    "total": COUNT,
+    "truncated": FLAG,
+    "skipped": {"type": "object", "additionalProperties": True},
+}
 _PATHS = record(paths=listing(STRING), **_OUTCOME)
 _LINES = record(files=listing(record(path=STRING, matches=listing(record(line_number=COUNT, line=STRING)))), **_OUTCOME)
 

@@ -51,7 +51,7 @@ class Walk:
             name = self._to_last([name])
 
     def to_either(self, names: Iterable[str]) -> str | None:
-        """Go into the directory that ``names`` lead to; if they lead to something else, stop before it, return its name."""
+        """Go into the directory that ``names`` lead to; if it is none, stop before it and return its name."""
         name = self._to_last(names)
         while name is not None and (seen := self.look(name)) is not None and stat.S_ISDIR(seen.st_mode):
             name = None if self._down(name) else self._to_last([name])
