@@ -14,7 +14,7 @@ from typing import Any
 
 import trio
 import trio.testing
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 from pipeline_kit import Approval, Recorder, Result, callbacks_of, message, plain, text
 
 from dsh_runtime import (
@@ -23,9 +23,12 @@ from dsh_runtime import (
     Allow,
     Ask,
     Block,
+    ContextMessage,
     Deny,
     HarnessError,
+    ToolExecutionFailure,
     ToolExecutionSuccess,
+    ToolFailure,
 )
 
 PLACES = 3  # listeners of each stage
@@ -58,6 +61,8 @@ WRAP = [
     "nothing",
     "own",
     "own bad",
+    "own bad context",
+    "own failure",
     "abort",
     "cancel",
     "soften",
@@ -173,7 +178,8 @@ class Planned:
         self.rec = rec
         self.started: dict[str, int] = {}
         self.ended: dict[str, int] = {}
-        self.observed: dict[Any, list[Result]] = {}
+        self.observed: dict[str, list[Result]] = {}
+        self.tokens: list[Any] = []
         self.callers: dict[str, AbortController] = {}
         self.scopes: dict[str, trio.CancelScope] = {}
         self.agent = rec.ctx.scope().key
@@ -217,6 +223,7 @@ class Planned:
 
     def _observe(self, exec: Any, result: Result) -> None:
         self.observed.setdefault(exec.call_id, []).append(result)
+        self.tokens.append(exec.token)
 
     async def _cancel(self, exec: Any) -> None:
         self.scopes[exec.call_id].cancel()
@@ -262,12 +269,12 @@ class Planned:
         return _sync_or_async(planned, "pre", place)
 
     def _wrap(self, place: int) -> Callable[..., Any]:
-        own = ToolExecutionSuccess(value="own", content=[])
+        own = ToolExecutionSuccess(value="own", content=[], additional_contexts=[message("own")])
 
         async def planned(exec: Any, next: Any) -> Any:
             word = _word(exec, "wrap", place)
-            if word in ("own", "own bad"):
-                return own if word == "own" else ToolExecutionSuccess(value=5, content=[])
+            if word.startswith("own"):
+                return _own(word, own)
             if word.endswith("signal"):
                 exec.signal = _signal(word)
             if word == "background":
@@ -392,6 +399,16 @@ async def _in_background(next: Any, task_status: Any = trio.TASK_STATUS_IGNORED)
     task_status.started()
     with contextlib.suppress(Exception, SystemExit):  # whatever became of it is the call's to report
         await heard
+
+
+def _own(word: str, own: ToolExecutionSuccess) -> Any:
+    """What a wrapper makes up itself."""
+    if word == "own failure":
+        return ToolExecutionFailure(error=ToolFailure("planned"), content=text("planned"), meta={"m": [1]})
+    if word == "own bad context":
+        broken = ContextMessage(content=[{"type": "text", "text": b"bytes"}], source="own")
+        return evolve(own, additional_contexts=[broken])
+    return evolve(own, value=5) if word == "own bad" else own
 
 
 def _signal(word: str) -> Any:

@@ -13,6 +13,7 @@ from pipeline_kit import (
     ANY_JSON,
     Clockwork,
     Recorder,
+    assert_lossless_and_frozen,
     failure,
     message,
     plugin,
@@ -361,6 +362,51 @@ async def test_a_wrappers_own_contexts_are_kept(rec: Recorder) -> None:
     rec.tool()
     rec.around("A", lambda exec, next: own)
     assert sources(await rec.call()) == ["w1"]
+
+
+async def test_a_wrappers_own_contexts_are_detached_and_frozen(rec: Recorder) -> None:
+    context = message("w1")
+    own = ToolExecutionSuccess(value="own", content=[], additional_contexts=[context])
+    rec.tool()
+    rec.around("A", lambda exec, next: own)
+    result = success(await rec.call())
+    context.content[0]["text"] = "changed"
+    assert result.additional_contexts[0].content == text("w1")
+    assert_lossless_and_frozen(result)
+
+
+@pytest.mark.parametrize("contexts", [["text"], [None], 5], ids=repr)
+async def test_contexts_of_a_wrapper_that_are_none_are_an_error(rec: Recorder, contexts: Any) -> None:
+    own = ToolExecutionSuccess(value="own", content=[], additional_contexts=contexts)
+    rec.tool()
+    rec.observe("R")
+    rec.around("A", lambda exec, next: own)
+    result = await rec.call()
+    assert result.is_error
+    assert_lossless_and_frozen(result)
+    assert rec.results == [result]
+
+
+RUBBISH_FAILURES = {
+    "message": ToolExecutionFailure(error=ToolFailure(5), content=[]),  # type: ignore[arg-type]
+    "error": ToolExecutionFailure(error="boom", content=[]),  # type: ignore[arg-type]
+    "content": ToolExecutionFailure(error=ToolFailure("boom"), content="boom"),  # type: ignore[arg-type]
+    "meta": ToolExecutionFailure(error=ToolFailure("boom"), content=[], meta=object()),  # type: ignore[arg-type]
+    "info": ToolExecutionFailure(error=ToolFailure("boom", "info"), content=[]),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("own", RUBBISH_FAILURES.values(), ids=RUBBISH_FAILURES)
+async def test_a_foreign_failure_made_of_rubbish_is_still_one_good_failure(rec: Recorder, own: Any) -> None:
+    rec.tool()
+    rec.observe("R")
+    rec.around("A", lambda exec, next: own)
+    result = await rec.call()
+    assert result.is_error
+    assert isinstance(result.error.message, str)
+    assert_lossless_and_frozen(result)
+    assert rec.results == [result]
+    assert rec.count("finalize") == 1
 
 
 async def test_two_attempts_side_by_side_both_rest_before_the_call_ends(rec: Recorder) -> None:
