@@ -176,11 +176,11 @@ class _Writer:
 
     def _takers(self, branches: Any, takers: tuple[int, ...], names: dict[int, str]) -> list[str]:
         """Write what happens to a value of a type that these branches take."""
-        if len(takers) == 1 and takers[0] not in names:
+        if len(takers) == 1 and not _is_container(branches[takers[0]]):
             lines, result = self.check(branches[takers[0]], "x", "r")
             return [*lines, f"return {result}"]
         for index in takers:
-            if index not in names:
+            if index not in names:  # written once: a nest of oneOf must not double the source at each level
                 names[index] = self.function(branches[index])
         if len(takers) == 1:
             return [f"return {names[takers[0]]}(x,r,m)"]
