@@ -1,6 +1,6 @@
 """Lossless JSON, the enforced schema subset, the author's DSL and typed tools.
 
-Layering, lowest first: ``frozen``, ``paths``, ``literals``; ``survey``; ``snapshot``, ``subset``; ``walk``,
+Layering, lowest first: ``frozen``, ``paths``, ``literals``; ``survey``, ``branches``; ``snapshot``, ``subset``; ``walk``,
 ``codegen``; ``compiled``, ``dsl``; ``docstrings``; ``fields``; ``annotations``; ``typed``; ``signatures``.
 """
 

@@ -166,7 +166,7 @@ def _merge(members: list[dict[str, Any]], node: dict[str, Any]) -> None:
 
 def _overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
     kinds = {one.get("type"), other.get("type")}
-    return kinds == {"integer", "number"} or len(kinds) == 1 and not kinds & {"object", "array", None}
+    return kinds == {"integer", "number"} or (len(kinds) == 1 and not kinds & {"object", "array", None})
 
 
 def _widen(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

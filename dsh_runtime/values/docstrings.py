@@ -77,7 +77,7 @@ def _block(lines: list[str], start: int, indent: int, *, through_gaps: bool = Tr
     """Take the lines from ``start`` that are indented deeper than ``indent``."""
     block: list[str] = []
     for line in lines[start:]:
-        if line.strip() and _indent(line) <= indent or not line.strip() and not through_gaps:
+        if (line.strip() and _indent(line) <= indent) or (not line.strip() and not through_gaps):
             break
         block.append(line)
     return block

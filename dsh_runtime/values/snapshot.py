@@ -177,7 +177,7 @@ def plain_scalars(items: list[Any]) -> bool:
         text = "".join(items)
         return text.isascii() or clean(text) is text
     if kinds == _INTEGERS:
-        return bool(_LOWEST < min(items) and max(items) < ALWAYS_PRINTS)
+        return bool(min(items) > _LOWEST and max(items) < ALWAYS_PRINTS)
     if kinds == _FLOATS:
         return all(map(isfinite, items))
     return kinds <= _CONSTANTS

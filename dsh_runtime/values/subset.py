@@ -186,7 +186,7 @@ class _Checker:
 
 
 def _is_integer(value: Any) -> bool:
-    return type(value) is int or type(value) is float and value.is_integer()
+    return type(value) is int or (type(value) is float and value.is_integer())
 
 
 LITERAL_TESTS: Final[dict[str, Callable[[Any], bool]]] = {

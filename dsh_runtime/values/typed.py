@@ -99,12 +99,12 @@ def _record_hook(record: type, converter: Converter) -> Callable[[Any, Any], Any
             if item.name in value:
                 try:
                     found[item.name] = converter.structure(value[item.name], item.annotation)
-                except Exception as error:  # noqa: BLE001 - whatever it is, the value was refused
+                except Exception as error:
                     failures.append(_located(error, record, item))
         if not failures:
             try:
                 return {**value, **found} if is_typeddict(record) else record(**found)
-            except Exception as error:  # noqa: BLE001 - a validator may raise anything
+            except Exception as error:
                 failures.append(error)
         raise ClassValidationError(f"cannot make a {record.__name__}", failures, record)
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from dsh_hookspecs import JsonValueError, Violation
 
+from dsh_runtime.values.branches import Branches
 from dsh_runtime.values.literals import allowed_literals, scalar_key, show_literal, show_literals
 from dsh_runtime.values.paths import Link, Report, kind_of
 from dsh_runtime.values.snapshot import snapshot_json
@@ -73,6 +74,7 @@ class Walk:
         self._tainted = tainted
         self._report = report
         self._verdicts: dict[Pair, bool] = {}
+        self._branches: dict[int, Branches] = {}
         self._literals: dict[int, tuple[frozenset[Any], str]] = {}
 
     def run(self, schema: Any, tree: Any) -> bool:
@@ -106,7 +108,7 @@ class Walk:
             return self._scalar(schema, value, link, aloud)
         pair = id(schema), id(value)
         known = self._verdicts.get(pair)
-        if known is None or aloud and not known:
+        if known is None or (aloud and not known):
             return pair, steps(schema, value, link, aloud)
         return known
 
@@ -181,10 +183,15 @@ class Walk:
         return good and self._lossless(value, link, aloud)
 
     def _one_of(self, schema: Any, value: Any, link: Link, aloud: bool) -> Steps:
-        matches = 0
-        for branch in schema["oneOf"]:
+        branches = self._branches.get(id(schema))
+        if branches is None:
+            branches = self._branches[id(schema)] = Branches.of(schema)
+        matches = branches.scalar_matches(value)
+        for branch in branches.to_walk(value):
+            if matches > 1:
+                break
             verdict = self._visit(branch, value, None, False)
             matches += verdict if isinstance(verdict, bool) else (yield verdict)
-            if matches > 1:
-                return self._fail(link, "fits more than one branch of oneOf; it must fit exactly one", aloud)
+        if matches > 1:
+            return self._fail(link, "fits more than one branch of oneOf; it must fit exactly one", aloud)
         return matches == 1 or self._fail(link, "fits no branch of oneOf; it must fit exactly one", aloud)
