@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -140,9 +141,11 @@ def remove(place: Path) -> None:
 
 
 @pytest.fixture
-def arena(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Arena:
+def arena(monkeypatch: pytest.MonkeyPatch) -> Iterator[Arena]:
     monkeypatch.setattr(os, "fsync", lambda file: None)
-    return Arena(tmp_path)
+    memory = "/dev/shm"  # where there is one, ten thousand trees cost no disk
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as top:
+        yield Arena(Path(os.path.realpath(top)))
 
 
 @contextmanager
