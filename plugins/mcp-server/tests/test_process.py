@@ -206,7 +206,7 @@ async def test_a_flood_of_requests_is_answered(piped: Piped) -> None:
         for number in range(5000):
             requests.append({"id": f"p{number}", "method": "ping"})
             requests.append({"id": f"c{number}", "method": "tools/call", "params": _calling("echo", text="x")})
-        answered = set()
+        answered: set[str] = set()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_send_at_once, pipes, requests)
             while len(answered) < len(requests):

@@ -12,6 +12,7 @@ import pytest
 import trio
 import trio.testing
 from dsh_hookspecs import Deny
+from dsh_plugin_mcp_server import _calls
 from mcp.shared.message import SessionMessage
 
 Serve = Callable[..., AbstractAsyncContextManager[Any]]
@@ -297,6 +298,29 @@ async def test_a_cancelled_call_still_goes_through_its_later_stages(serve: Serve
             await begun.wait()
             nursery.cancel_scope.cancel()
     assert judged == [True]
+
+
+async def test_what_does_not_heed_the_signal_is_cancelled_after_a_grace_period(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy that never answers cannot hold up the session's end, and the call is observed all the same."""
+    monkeypatch.setattr(_calls, "GRACE", 0.2)
+    asked = trio.Event()
+
+    async def brood(exec: Any, next: Callable[[], Any]) -> Any:
+        asked.set()
+        await trio.sleep_forever()
+
+    async with serve() as served:
+        served.offer("echo", echo)
+        served.ctx.on("tools/pre-execute", brood)
+        with trio.fail_after(5):
+            async with served.link() as (_, write):
+                await write.send(_request(1, "initialize", _HELLO))
+                await write.send(_request(2, "tools/call", {"name": "echo"}))
+                await asked.wait()
+        (seen,) = served.seen
+        assert seen.code in ("ABORTED", "ABORTED_BEFORE_DISPATCH")
 
 
 async def test_a_client_that_leaves_takes_its_calls_along(serve: Serve) -> None:

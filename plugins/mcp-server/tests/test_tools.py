@@ -39,7 +39,12 @@ def listed(*tools: tuple[str, Any, Any], modern: bool = False) -> list[dict[str,
 
 def test_a_tool_is_listed_with_its_schemas_as_they_were_written() -> None:
     """Order, nulls and unknown keywords included."""
-    parameters = {"x-first": None, "type": "object", "$defs": {"b": {"default": None}}, "properties": {"z": {}}}
+    parameters: dict[str, Any] = {
+        "x-first": None,
+        "type": "object",
+        "$defs": {"b": {"default": None}},
+        "properties": {"z": {}},
+    }
     (entry,) = listed(("a", parameters, {"title": None, "type": "object"}))
     assert json.dumps(entry) == json.dumps(
         {

@@ -30,6 +30,7 @@ def claimed_stdio() -> Iterator[tuple[int, int]]:
             code="MCP_STDIO_TAKEN",
         )
     try:
+        _check_open()
         with _moved(0, _open_null) as stdin, _moved(1, _open_stderr) as stdout:
             try:
                 yield stdin, stdout
@@ -52,15 +53,19 @@ def _moved(fd: int, open_substitute: Callable[[], int]) -> Iterator[int]:
         os.close(private)
 
 
-def _private_copy(fd: int) -> int:
-    try:
-        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_PRIVATE)
-    except OSError as error:
+def _check_open() -> None:
+    """A standard descriptor that was closed when the process began may be anything by now; Python knows."""
+    closed = [name for name in ("stdin", "stdout") if getattr(sys, f"__{name}__") is None]
+    if closed:
         raise HarnessError(
-            f"an MCP client is served on stdin and stdout, but descriptor {fd} is not open ({error.strerror}); "
-            "start the host with both connected to the client",
+            f"an MCP client is served on stdin and stdout, but this process began without {' and '.join(closed)}; "
+            "start it with both connected to the client",
             code="MCP_NO_STDIO",
-        ) from error
+        )
+
+
+def _private_copy(fd: int) -> int:
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_PRIVATE)
 
 
 def _put(substitute: int, fd: int) -> None:

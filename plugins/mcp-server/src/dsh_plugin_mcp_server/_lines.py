@@ -1,14 +1,13 @@
-"""Bytes in, lines out, and never more than one line's worth held. No I/O."""
+"""Bytes in, lines out, and never more than one line's worth held. No I/O.
+
+``None`` stands in the place of a line that was longer than allowed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from attrs import define, field
-
-#: Stands in the place of a line that was longer than allowed.
-TOO_LONG: Final = None
 
 
 @define
@@ -39,7 +38,7 @@ class LineSplitter:
         self._rest.clear()
         if self._dropping:
             self._dropping = False
-            yield TOO_LONG
+            yield None
         elif line.strip():
             yield line
 

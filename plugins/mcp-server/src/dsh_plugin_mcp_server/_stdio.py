@@ -20,7 +20,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST
 
 from dsh_plugin_mcp_server._fds import claimed_stdio
-from dsh_plugin_mcp_server._lines import TOO_LONG, LineSplitter
+from dsh_plugin_mcp_server._lines import LineSplitter
 from dsh_plugin_mcp_server._streams import Transport
 from dsh_plugin_mcp_server._wire import WireError, decode, encode
 
@@ -55,7 +55,7 @@ class LineReader:
         while not self._lines:
             await self._read()
         line = self._lines.popleft()
-        if line is TOO_LONG:
+        if line is None:
             return WireError(
                 INVALID_REQUEST, f"Invalid request: the message is longer than {self._splitter.most} bytes"
             )
