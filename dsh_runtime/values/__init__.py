@@ -1,7 +1,7 @@
 """Lossless JSON, the enforced schema subset, the author's DSL and typed tools.
 
-Layering, lowest first: ``frozen``, ``paths``, ``literals``; ``survey``, ``branches``; ``snapshot``, ``subset``; ``walk``,
-``codegen``; ``compiled``, ``dsl``; ``docstrings``; ``fields``; ``annotations``; ``typed``; ``signatures``.
+Layering, lowest first: ``frozen``, ``paths``, ``literals``; ``survey``, ``branches``; ``snapshot``, ``subset``;
+``walk``, ``codegen``; ``compiled``, ``dsl``; ``docstrings``; ``fields``; ``annotations``; ``typed``; ``signatures``.
 """
 
 from __future__ import annotations

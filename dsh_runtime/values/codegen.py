@@ -24,14 +24,15 @@ Pass: TypeAlias = Callable[[Any, int, dict[int, Any]], Any]
 MOST_NODES = 400  # a larger schema costs more to compile than its calls win back
 MOST_DEPTH = 32
 MOST_ARRAYS = 3  # nested arrays of containers, in which shared items would multiply the work
+MOST_BRANCHES = 16  # a larger oneOf is indexed by the walk, not tried branch by branch
 _MANY = 64  # items, from which on an array is asked whether it repeats an item
 
 
-class Mismatch(Exception):
+class Mismatch(Exception):  # noqa: N818 - control flow
     """The value does not fit the schema, or is not JSON; the explaining walk says where."""
 
 
-class TooLarge(Exception):
+class TooLarge(Exception):  # noqa: N818 - control flow
     """The schema is too deep or too large for a generated pass."""
 
 
@@ -52,9 +53,10 @@ def _measure(schema: Any) -> int:
         node, depth, arrays = pending.pop()
         nodes += 1
         deepest = max(deepest, depth)
-        if nodes > MOST_NODES or depth > MOST_DEPTH or arrays > MOST_ARRAYS:
+        branches = node.get("oneOf", ())
+        if nodes > MOST_NODES or depth > MOST_DEPTH or arrays > MOST_ARRAYS or len(branches) > MOST_BRANCHES:
             raise TooLarge
-        pending.extend((branch, depth + 1, arrays) for branch in node.get("oneOf", ()))
+        pending.extend((branch, depth + 1, arrays) for branch in branches)
         pending.extend((child, depth + 1, arrays) for child in node.get("properties", {}).values())
         if "items" in node:
             pending.append((node["items"], depth + 1, arrays + _is_container(node["items"])))

@@ -10,7 +10,7 @@ ScalarKey: TypeAlias = "tuple[str, object]"
 
 
 def scalar_key(value: Any) -> ScalarKey:
-    """Key a JSON scalar for sets and comparisons. Numbers go by their digits: chosen integers could collide as hashes."""
+    """Key a JSON scalar for sets and comparisons. Numbers go by their digits: integers can be made to collide."""
     if value is None or isinstance(value, bool):
         return "constant", value
     if isinstance(value, str):

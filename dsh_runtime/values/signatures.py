@@ -85,7 +85,5 @@ def returned_by(function: Callable[..., Any]) -> Any:
     """Give the annotation of what ``function`` returns; one is needed, since an output is always declared."""
     annotation = _hints(function).get("return", MISSING)
     if annotation is MISSING:
-        raise _refusal(
-            function, "return", "has no annotation, and a tool declares its output; annotate what it returns"
-        )
+        raise _refusal(function, "return", "has no annotation, and a tool declares its output; annotate it")
     return annotation

@@ -37,7 +37,7 @@ _INTEGERS = {int}
 _FLOATS = {float}
 
 
-class Unusual(Exception):
+class Unusual(Exception):  # noqa: N818 - control flow
     """The quick way does not know what to do with a value; the thorough way will."""
 
 

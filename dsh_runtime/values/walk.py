@@ -26,6 +26,7 @@ Steps: TypeAlias = "Generator[Task, bool, bool]"
 Task: TypeAlias = "tuple[Pair, Steps]"
 
 _MOST_VIOLATIONS = 10_000
+_MOST_BRANCHES = 200_000  # branches walked for one value before it is refused as too costly to decide
 _ARTICLES = {
     "object": "an object",
     "array": "an array",
@@ -63,7 +64,7 @@ def as_tree(value: object, max_depth: int | None) -> tuple[Any, dict[int, Fault]
         return found.tree, found.tainted
 
 
-class _Full(Exception):
+class _Full(Exception):  # noqa: N818 - control flow
     """Enough violations are listed."""
 
 
@@ -74,6 +75,7 @@ class Walk:
         self._tainted = tainted
         self._report = report
         self._verdicts: dict[Pair, bool] = {}
+        self._walked = 0
         self._branches: dict[int, Branches] = {}
         self._literals: dict[int, tuple[frozenset[Any], str]] = {}
 
@@ -188,10 +190,13 @@ class Walk:
             branches = self._branches[id(schema)] = Branches.of(schema)
         matches = branches.scalar_matches(value)
         for branch in branches.to_walk(value):
-            if matches > 1:
+            self._walked += 1
+            if matches > 1 or self._walked > _MOST_BRANCHES:
                 break
             verdict = self._visit(branch, value, None, False)
             matches += verdict if isinstance(verdict, bool) else (yield verdict)
+        if self._walked > _MOST_BRANCHES:
+            return self._fail(link, f"takes more than {_MOST_BRANCHES} branches of oneOf to decide; use fewer", aloud)
         if matches > 1:
             return self._fail(link, "fits more than one branch of oneOf; it must fit exactly one", aloud)
         return matches == 1 or self._fail(link, "fits no branch of oneOf; it must fit exactly one", aloud)
