@@ -1,0 +1,11 @@
+"""The command line ``dsh-run``.
+
+Layering, lowest first; nothing is imported from the host before a command runs::
+
+    main
+    app
+    call  tools  plugins  check  config  mcp  completion  demo
+    session  arguments  results  survey
+    running  logs  output
+    options  text  errors
+"""

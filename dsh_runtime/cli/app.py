@@ -1,0 +1,105 @@
+"""The group of commands; a command's module is imported when the command is used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Final
+
+import click
+
+from dsh_runtime import __version__
+from dsh_runtime.cli.errors import USAGE, CliError, error_lines, exit_code
+from dsh_runtime.cli.options import common_options, examples
+from dsh_runtime.cli.text import visible
+
+PROGRAM: Final = "dsh-run"
+COMPLETION_VARIABLE: Final = "_DSH_RUN_COMPLETE"
+
+COMMANDS: Final = {
+    "demo": "dsh_runtime.cli.demo.command",
+    "call": "dsh_runtime.cli.call",
+    "tools": "dsh_runtime.cli.tools",
+    "plugins": "dsh_runtime.cli.plugins",
+    "check": "dsh_runtime.cli.check",
+    "config": "dsh_runtime.cli.config",
+    "mcp": "dsh_runtime.cli.mcp",
+    "completion": "dsh_runtime.cli.completion",
+}
+"""The commands in the order of the help, and the modules whose ``command`` they are."""
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name alone."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in their order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name]).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that ``args`` begin with."""
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            from dsh_runtime.loader.errors import did_you_mean, quoted
+
+            raise CliError(f"{PROGRAM} has no command {quoted(args[0])}; {did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    PROGRAM,
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "dsh-run demo",
+        "dsh-run call greet name=Ada",
+        "dsh-run tools --output json",
+        "dsh-run -c ./staging.toml check",
+    )
+    + "\n\n\b\nExit codes:\n"
+    "  0  success\n"
+    "  1  the tool failed, or was not allowed to run\n"
+    "  2  the command line, the config or a plugin has to be changed\n"
+    "  130  interrupted (143 by SIGTERM, 141 if nobody reads the output any more)",
+)
+@click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
+@common_options
+@click.pass_context
+def cli(context: click.Context) -> int | None:
+    """Host the tools of AI agents behind one governed pipeline."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        return USAGE
+    return None
+
+
+def run(args: list[str]) -> int:
+    """Run the command line; give back the exit code."""
+    if os.environ.get(COMPLETION_VARIABLE):
+        cli.main(args, prog_name=PROGRAM, complete_var=COMPLETION_VARIABLE)
+    try:
+        with cli.make_context(PROGRAM, args) as context:
+            code: int | None = cli.invoke(context)
+            return code or 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        for line in error_lines(error):
+            complain(line)
+        return exit_code(error)
+
+
+def complain(line: str) -> None:
+    """Tell an error on stderr."""
+    if sys.stderr is not None:
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {visible(line)}", err=True)

@@ -1,0 +1,96 @@
+"""``dsh-run call``: make one call and show its result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dsh_runtime.cli.errors import FAILED, SUCCESS, CliError
+from dsh_runtime.cli.options import Options, common_options, examples, pass_options
+
+if TYPE_CHECKING:
+    from dsh_hookspecs import ToolExecutionResult
+
+    from dsh_runtime.cli.arguments import Pair
+    from dsh_runtime.cli.output import Output
+    from dsh_runtime.cli.running import Interruption
+    from dsh_runtime.loader.host import Host
+
+
+@click.command(
+    "call",
+    short_help="Make one call and show its result.",
+    epilog=examples(
+        "dsh-run call greet name=Ada",
+        "dsh-run call fs_read path=notes.txt limit=10",
+        "dsh-run call search 'tags:=[\"new\"]' filter.year=2024",
+        "dsh-run call greet --json '{\"name\": \"Ada\"}' --output json",
+        "echo '{\"name\": \"Ada\"}' | dsh-run call greet",
+    ),
+)
+@click.argument("name")
+@click.argument("arguments", metavar="[KEY=VALUE]...", nargs=-1)
+@click.option("--json", "document", metavar="JSON", help="The arguments as one JSON object; - reads it from stdin.")
+@common_options
+@pass_options
+def command(options: Options, name: str, arguments: tuple[str, ...], document: str | None) -> int:
+    """Make one call of the tool NAME, through every policy that the config names.
+
+    KEY=VALUE is read by the tool's schema: a text stays as it is, anything else is JSON. KEY:=VALUE is always JSON,
+    and A.B=VALUE is the member B of A. Single arguments are put into those of --json. Where neither is given and
+    something is piped in, the arguments are read from stdin.
+
+    A tool that fails, or may not run, ends with exit code 1 and one line on stderr.
+    """
+    from dsh_runtime.cli.arguments import read_document, split_pairs
+    from dsh_runtime.cli.output import Output
+    from dsh_runtime.cli.running import run
+
+    pairs = split_pairs(arguments)
+    given = read_document(document, bool(pairs))
+    output = Output(options.output)
+    return run(lambda interruption: _call(interruption, options, output, name, given, pairs))
+
+
+async def _call(
+    interruption: Interruption,
+    options: Options,
+    output: Output,
+    name: str,
+    document: dict[str, Any],
+    pairs: list[Pair],
+) -> int:
+    from dsh_runtime.cli.arguments import build_arguments
+    from dsh_runtime.cli.session import call_tool, open_session
+
+    async with open_session(options) as host:
+        arguments = build_arguments(document, pairs, _parameters_of(host, name), name)
+        result = await call_tool(host, name, arguments, interruption)
+        show_result(output, name, result)
+    return FAILED if result.is_error else SUCCESS
+
+
+def _parameters_of(host: Host, name: str) -> Any:
+    definition = host.ctx.tools.get(name)
+    if definition is None:
+        from dsh_runtime.loader.errors import did_you_mean, quoted
+
+        known = [schema["name"] for schema in host.ctx.tools.schemas()]
+        hint = did_you_mean(name, known)
+        raise CliError(f"no plugin offers a tool {quoted(name)} ('dsh-run tools' lists them); {hint}")
+    return definition.parameters
+
+
+def show_result(output: Output, name: str, result: ToolExecutionResult) -> None:
+    """Show a result: content on stdout, or what went wrong on stderr; as JSON everything on stdout."""
+    from dsh_runtime.cli.app import complain
+    from dsh_runtime.cli.results import content_text, failure_line, own_feedback, result_document
+
+    if output.is_json:
+        output.document(result_document(result))
+    elif result.is_error:
+        complain(failure_line(name, result))
+        output.text(own_feedback(result))
+    else:
+        output.text(content_text(result.content))

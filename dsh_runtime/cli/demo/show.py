@@ -1,0 +1,91 @@
+"""The tour as people see it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dsh_runtime.cli.demo.steps import Step
+from dsh_runtime.cli.demo.watch import Seen
+from dsh_runtime.cli.output import Output
+from dsh_runtime.cli.text import one_line
+
+_STAGE_WIDTH: Final = 14
+_GOOD: Final = ("allow", "success", "accept")
+_UNDECIDED: Final = ("ask", "unavailable", "accept, changed")
+
+
+class Narrator:
+    """Writes the tour line by line; a program gets it as one document at the end."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._silent = output.is_json
+        self._told: list[str] = []
+
+    def begin(self, config: str, plugins: list[str]) -> None:
+        """Say what the tour runs on."""
+        self._line(("One pipeline, five calls", "bold"))
+        self._line("Config ", (config, "cyan"), "; plugins ", (", ".join(plugins), "cyan"))
+
+    def step(self, number: int, step: Step) -> None:
+        """Announce a call."""
+        self._told.clear()
+        self._line("")
+        self._line((f"{number}  {step.title}", "bold"))
+        self._line("   ", (f"{step.tool}({_shown(step.arguments)})", "cyan"))
+
+    def seen(self, seen: Seen) -> None:
+        """Tell what a stage did."""
+        detail = self._news_in(one_line(seen.detail))
+        by = f" by plugin '{seen.plugin}'" if seen.plugin else ""
+        more = f"  {detail}" if detail else ""
+        if not self._silent:
+            self._output.hanging(
+                ("   ", (seen.stage.ljust(_STAGE_WIDTH), "dim")), ((seen.outcome, _style(seen.outcome)), by, more)
+            )
+
+    def _news_in(self, detail: str) -> str:
+        """What of a detail the call's earlier lines have not told."""
+        for told in self._told:
+            detail = detail.replace(f" ({told})", "")
+        news = "" if detail in self._told else detail
+        self._told.append(detail)
+        return news
+
+    def moral(self, step: Step, kept: bool) -> None:
+        """Close a call: what it shows, or that it went otherwise than promised."""
+        if kept:
+            self._line("   ", (step.moral, "italic"))
+        else:
+            promise = ", ".join(f"{stage} {outcome}" for stage, outcome in step.promise)
+            self._line("   ", ("Not as promised, which was: ", "bold red"), promise)
+
+    def end(self, broken: int) -> None:
+        """Close the tour."""
+        self._line("")
+        if broken:
+            self._line((f"{broken} of the calls went otherwise than promised.", "bold red"))
+        else:
+            self._line(("Every call had one result, and no body ran that policy had not allowed.", "bold green"))
+        self._line("Next: write a dsh.toml, then ", ("dsh-run check", "cyan"), " and ", ("dsh-run tools", "cyan"), ".")
+
+    def document(self, document: dict[str, Any]) -> None:
+        """The whole tour for a program."""
+        if self._silent:
+            self._output.document(document)
+
+    def _line(self, *parts: Any) -> None:
+        if not self._silent:
+            self._output.line(*parts)
+
+
+def _shown(arguments: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={json.dumps(value)}" for key, value in arguments.items())
+
+
+def _style(outcome: str) -> str:
+    if outcome in _GOOD:
+        return "green"
+    return "yellow" if outcome in _UNDECIDED else "red"

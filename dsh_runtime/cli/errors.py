@@ -1,0 +1,42 @@
+"""How a command ends when it cannot do what it was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+SUCCESS: Final = 0
+FAILED: Final = 1
+"""The tool failed, or was not allowed to run."""
+USAGE: Final = 2
+"""The command line, the config or a plugin has to be changed."""
+INTERRUPTED: Final = 130
+
+
+class CliError(click.ClickException):
+    """Somebody's mistake, told in one line for each problem; anything else that is raised is a bug."""
+
+    def __init__(self, *messages: str, code: int = USAGE) -> None:
+        super().__init__("\n".join(messages))
+        self.messages: Sequence[str] = messages
+        self.code = code
+
+
+def error_lines(error: click.ClickException) -> list[str]:
+    """What to print for an error, one line for each problem."""
+    if isinstance(error, CliError):
+        return [_on_one_line(message) for message in error.messages]
+    message = _on_one_line(error.format_message()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    return [f"{message}; see '{context.command_path} --help'" if context is not None else message]
+
+
+def exit_code(error: click.ClickException) -> int:
+    """The exit code that an error asks for."""
+    return error.code if isinstance(error, CliError) else error.exit_code
+
+
+def _on_one_line(message: str) -> str:
+    return " ".join(message.split("\n"))

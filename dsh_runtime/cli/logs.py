@@ -1,0 +1,62 @@
+"""Log records on stderr, one line each; ``-v`` adds more of them, and tracebacks."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Iterator
+
+from dsh_runtime.cli.text import one_line, visible
+
+_LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+
+
+class StderrLog(logging.Handler):
+    """Writes records to stderr. While a host starts they are held: if it fails, its error says it all."""
+
+    def __init__(self, verbosity: int) -> None:
+        super().__init__(_LEVELS[min(verbosity, len(_LEVELS) - 1)])
+        self._details = verbosity > 0
+        self._held: list[logging.LogRecord] | None = None if self._details else []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record, or hold it."""
+        if self._held is not None:
+            self._held.append(record)
+        elif sys.stderr is not None:
+            with contextlib.suppress(OSError, ValueError):
+                sys.stderr.write(self._text(record) + "\n")
+
+    def release(self) -> None:
+        """Write what is held, and hold nothing from now on."""
+        held, self._held = self._held, None
+        for record in held or ():
+            self.emit(record)
+
+    def drop(self) -> None:
+        """Forget what is held, and hold nothing from now on."""
+        self._held = None
+
+    def _text(self, record: logging.LogRecord) -> str:
+        level = record.levelname.lower()
+        if self._details:
+            return f"{level}: {record.name}: {visible(self.format(record))}"
+        message = one_line(record.getMessage())
+        error = record.exc_info[1] if record.exc_info else None
+        return f"{level}: {message}" + (f" ({one_line(f'{type(error).__name__}: {error}')})" if error else "")
+
+
+@contextlib.contextmanager
+def logging_to_stderr(verbosity: int) -> Iterator[StderrLog]:
+    """Send every record to stderr meanwhile."""
+    root = logging.getLogger()
+    handler = StderrLog(verbosity)
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(handler.level)
+    try:
+        yield handler
+    finally:
+        root.setLevel(level)
+        root.removeHandler(handler)

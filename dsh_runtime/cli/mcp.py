@@ -1,0 +1,61 @@
+"""``dsh-run mcp``: serve the tools to an MCP client over stdio."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from dsh_runtime.cli.errors import SUCCESS, CliError
+from dsh_runtime.cli.options import Options, common_options, examples, pass_options
+
+if TYPE_CHECKING:
+    from dsh_runtime.cli.running import Interruption
+    from dsh_runtime.loader.host import Host
+
+SERVICE: Final = "mcp_server"
+DEFAULT: Final = "mcp-server"
+"""The installed plugin that serves where the config names none."""
+
+
+@click.command(
+    "mcp",
+    short_help="Serve the tools to an MCP client over stdio.",
+    epilog=examples("dsh-run mcp", "claude mcp add my-tools -- dsh-run -c /srv/dsh.toml mcp"),
+)
+@common_options
+@pass_options
+def command(options: Options) -> int:
+    """Serve the tools of the config to the MCP client at the other end of stdin and stdout, until it leaves.
+
+    Where no plugin of the config provides the service mcp_server, the installed plugin mcp-server does. Logs go to
+    stderr.
+    """
+    from dsh_runtime.cli.running import run
+
+    return run(lambda interruption: _serve(interruption, options))
+
+
+async def _serve(interruption: Interruption, options: Options) -> int:
+    from dsh_runtime.cli.session import open_session
+
+    async with open_session(options) as host:
+        if host.ctx.get(SERVICE) is None:
+            await _mount_default(host)
+        await getattr(host.ctx, SERVICE).serve_stdio()
+    return SUCCESS
+
+
+async def _mount_default(host: Host) -> None:
+    """Load the installed server behind the plugins of the config."""
+    from dsh_runtime.loader.discover import find_installed
+    from dsh_runtime.loader.model import PluginRow
+    from dsh_runtime.loader.resolve import resolve_plugin
+
+    if find_installed(DEFAULT) is None:
+        raise CliError(
+            f"no plugin provides the service '{SERVICE}', and the plugin '{DEFAULT}' is not installed; "
+            "install dsh-plugin-mcp-server"
+        )
+    plugin = resolve_plugin(PluginRow(id=DEFAULT, use=DEFAULT))
+    await host.ctx.plugin(plugin, {}, id=DEFAULT).wait()

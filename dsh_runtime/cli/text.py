@@ -1,0 +1,40 @@
+"""Texts for people: made safe for a terminal, and laid out in columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters but tab and newline, and those that turn the direction of a text."""
+
+
+def visible(text: str) -> str:
+    """The text with every character that could steer a terminal written out."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def one_line(text: str) -> str:
+    """The text on one line, safe to print."""
+    return visible(" ".join(text.split()))
+
+
+def first_line(text: str) -> str:
+    """The first line that says something."""
+    return next((one_line(line) for line in text.splitlines() if line.strip()), "")
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text, cut where it gets too long."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines whose columns stand below one another."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: ``1 tool``, ``2 tools``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
