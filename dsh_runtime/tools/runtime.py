@@ -83,6 +83,11 @@ class ToolRuntime(Service):
         tool = self.machine.pipeline(scope).find(name)
         return tool.definition if tool is not None else None
 
+    def owner(self, name: str, scope: Hashable | None = None) -> str | None:
+        """The id of the plugin whose tool a scope sees under ``name``, or ``None``."""
+        tool = self.machine.pipeline(scope).find(name)
+        return tool.plugin if tool is not None else None
+
     def schemas(self, scope: Hashable | None = None) -> list[dict[str, Any]]:
         """Name, description and parameters of every tool that the scope's model sees; detached."""
         pipeline = self.machine.pipeline(scope)
