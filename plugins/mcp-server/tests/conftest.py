@@ -23,7 +23,8 @@ from mcp.shared.memory import create_client_server_memory_streams
 
 from dsh_runtime import Context, ToolDefinition, ToolOutput, open_host
 
-SCRIPT = Path(__file__).with_name("serve.py")
+TRIAL = Path(__file__).with_name("trial.py")
+DSH_RUN = Path(sys.executable).with_name("dsh-run")
 #: Nothing here takes long; what hangs is to fail and not to block.
 PATIENCE = 20
 
@@ -168,19 +169,37 @@ class Pipes:
         return [entry for entry in map(json.loads, lines) if entry["event"] == event]
 
 
+def _command(directory: Path, **config: Any) -> tuple[list[str], Path]:
+    """How to start ``dsh-run mcp`` with the tools of ``trial.py``, and where these log."""
+    log, file = directory / "log", directory / "dsh.toml"
+    settings = "".join(f"{key} = {json.dumps(value)}\n" for key, value in config.items())
+    file.write_text(
+        f'[[plugin]]\nid = "trial"\nuse = "{TRIAL}"\n[plugin.config]\nlog = "{log}"\n'
+        f'[[plugin]]\nid = "mcp-server"\nuse = "mcp-server"\n[plugin.config]\n{settings}'
+    )
+    return [str(DSH_RUN), "--config", str(file), "mcp"], log
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> tuple[list[str], Path]:
+    """``dsh-run mcp`` with the tools of ``trial.py``, and where these log."""
+    return _command(tmp_path)
+
+
 @asynccontextmanager
-async def _piped(directory: Path, **config: Any) -> AsyncIterator[Pipes]:
-    log, errors = directory / "log", directory / "stderr"
+async def _piped(directory: Path, ends_with: int = 0, **config: Any) -> AsyncIterator[Pipes]:
+    words, log = _command(directory, **config)
+    errors = directory / "stderr"
     with errors.open("wb") as stderr, trio.fail_after(PATIENCE):
         process = await trio.lowlevel.open_process(
-            [sys.executable, str(SCRIPT), str(log), json.dumps(config)],
+            words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
         )
         try:
             yield Pipes(process, log)
-            assert await process.wait() == 0, errors.read_text()
+            assert await process.wait() == ends_with, errors.read_text()
         finally:
             if process.returncode is None:
                 process.kill()
@@ -196,13 +215,13 @@ def piped(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Pipes]]:
 
 
 @pytest.fixture
-def over_stdio(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[tuple[Client, Path]]]:
+def over_stdio(command: tuple[list[str], Path]) -> Callable[..., AbstractAsyncContextManager[tuple[Client, Path]]]:
     """``async with over_stdio() as (client, log)``: the SDK's client and a host in a process of its own."""
 
     @asynccontextmanager
     async def connect(mode: str = "auto", **options: Any) -> AsyncIterator[tuple[Client, Path]]:
-        log = tmp_path / "log"
-        parameters = StdioServerParameters(command=sys.executable, args=[str(SCRIPT), str(log)], env=dict(os.environ))
+        (program, *arguments), log = command
+        parameters = StdioServerParameters(command=program, args=arguments, env=dict(os.environ))
         with trio.fail_after(PATIENCE):
             async with Client(stdio_client(parameters), mode=mode, **options) as client:
                 yield client, log

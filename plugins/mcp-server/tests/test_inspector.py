@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).with_name("serve.py")
 PACKAGE = "@modelcontextprotocol/inspector"
 
 
@@ -29,29 +27,35 @@ def inspector(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory / "node_modules" / ".bin" / "mcp-inspector"
 
 
-def inspect(inspector: Path, log: Path, *words: str) -> Any:
-    """What the inspector prints for one method."""
-    command = [str(inspector), "--cli", sys.executable, str(SCRIPT), str(log), "--method", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+def inspect(inspector: Path, server: list[str], *words: str) -> Any:
+    """What the inspector prints for one method.
+
+    It takes options of the server's for its own, so the server finds its config where it starts.
+    """
+    program, option, config, *arguments = server
+    assert option == "--config"
+    line = [str(inspector), "--cli", program, *arguments, "--method", *words]
+    cwd = Path(config).parent
+    done = subprocess.run(line, cwd=cwd, capture_output=True, text=True, timeout=60, check=True)
     return json.loads(done.stdout)
 
 
-def test_the_inspector_lists_the_tools(inspector: Path, tmp_path: Path) -> None:
+def test_the_inspector_lists_the_tools(inspector: Path, command: tuple[list[str], Path]) -> None:
     """With their schemas."""
-    tools = {tool["name"]: tool for tool in inspect(inspector, tmp_path / "log", "tools/list")["tools"]}
+    tools = {tool["name"]: tool for tool in inspect(inspector, command[0], "tools/list")["tools"]}
     assert tools["echo"]["inputSchema"]["properties"] == {"text": {"type": "string", "default": None}}
     assert tools["echo"]["outputSchema"] == {"type": "object"}
 
 
-def test_the_inspector_calls_a_tool(inspector: Path, tmp_path: Path) -> None:
+def test_the_inspector_calls_a_tool(inspector: Path, command: tuple[list[str], Path]) -> None:
     """And gets content and structured content."""
     words = ("tools/call", "--tool-name", "echo", "--tool-arg", "text=hello")
-    result = inspect(inspector, tmp_path / "log", *words)
+    result = inspect(inspector, command[0], *words)
     assert result["structuredContent"] == {"text": "hello"}
     assert result["isError"] is False
 
 
-def test_the_inspector_gets_a_failure_as_a_tool_error(inspector: Path, tmp_path: Path) -> None:
+def test_the_inspector_gets_a_failure_as_a_tool_error(inspector: Path, command: tuple[list[str], Path]) -> None:
     """Not as an error of the protocol."""
-    result = inspect(inspector, tmp_path / "log", "tools/call", "--tool-name", "fail")
+    result = inspect(inspector, command[0], "tools/call", "--tool-name", "fail")
     assert result == {"content": [{"type": "text", "text": "Error: boom"}], "isError": True}

@@ -1,4 +1,4 @@
-"""A host in a process of its own, with clients at its pipes: well-behaved, careless and hostile ones."""
+"""``dsh-run mcp`` in a process of its own, with clients at its pipes: well-behaved, careless and hostile ones."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ async def test_a_client_that_sends_everything_before_it_reads_is_served(piped: P
 
 async def test_a_host_that_is_told_to_end_does_so_though_the_client_stays(piped: Piped) -> None:
     """No read that waits for the client keeps the process, and the running call is aborted."""
-    async with piped() as pipes:
+    async with piped(ends_with=128 + signal.SIGTERM) as pipes:
         await pipes.greet()
         await pipes.ask("tools/call", 1, **WAITING)
         pipes.process.send_signal(signal.SIGTERM)
@@ -187,7 +187,7 @@ async def test_a_host_that_is_told_to_end_does_so_though_the_client_stays(piped:
 
 async def test_a_host_is_told_to_end_while_the_client_does_not_read(piped: Piped) -> None:
     """A write that waits for the client does not keep the process either."""
-    async with piped() as pipes:
+    async with piped(ends_with=128 + signal.SIGTERM) as pipes:
         await pipes.greet()
         await pipes.send(
             *({"id": n, "method": "tools/call", "params": _calling("grow", size=1_000_000)} for n in range(3))

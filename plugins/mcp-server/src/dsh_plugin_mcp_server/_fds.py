@@ -88,7 +88,8 @@ def _open_stderr() -> int:
 
 def _flush_strays() -> None:
     """Send what Python's and C's buffers hold of stray output to stderr, before descriptor 1 is the client again."""
-    with contextlib.suppress(Exception):
-        sys.stdout.flush()
+    for stream in filter(None, (sys.stdout, sys.__stdout__)):
+        with contextlib.suppress(Exception):
+            stream.flush()
     with contextlib.suppress(Exception):
         ctypes.CDLL(None).fflush(None)
