@@ -28,13 +28,13 @@ class StderrLog(logging.Handler):
             with contextlib.suppress(OSError, ValueError):
                 sys.stderr.write(self._text(record) + "\n")
 
-    def release(self) -> None:
+    def tell_held(self) -> None:
         """Write what is held, and hold nothing from now on."""
         held, self._held = self._held, None
         for record in held or ():
             self.emit(record)
 
-    def drop(self) -> None:
+    def forget_held(self) -> None:
         """Forget what is held, and hold nothing from now on."""
         self._held = None
 

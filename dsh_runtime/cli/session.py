@@ -31,7 +31,7 @@ async def open_session(options: Options, *, plugins: tuple[Any, ...] = (), stric
     """
     with logging_to_stderr(options.verbosity) as log, contextlib.redirect_stdout(sys.stderr), telling_problems():
         async with open_host(read_config(options), plugins=plugins, strict=strict) as host:
-            log.release() if strict else log.drop()
+            log.tell_held() if strict else log.forget_held()
             yield host
 
 
