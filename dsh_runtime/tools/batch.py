@@ -47,7 +47,7 @@ class Lane:
             self._slots.release()
 
     async def results_turn(self) -> None:
-        """Wait until the call in front has its result."""
+        """This call's body has come to rest; wait until the call in front has its result."""
         self.policy_done()
         self.body_done()
         if self._before is not None:

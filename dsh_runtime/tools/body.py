@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 from dsh_hookspecs import AbortError, AbortSignal
 
 from dsh_runtime.core.events import is_async
 from dsh_runtime.tools.failures import ORDINARY
+
+if TYPE_CHECKING:
+    from dsh_runtime.tools.call import Call
 
 #: Starts a body: ``(args, exec, limiter) -> awaitable``.
 Runner = Callable[[Any, Any, trio.CapacityLimiter], Awaitable[Any]]
@@ -57,74 +60,57 @@ def _contained(execute: Callable[..., Any], args: Any, exec: Any) -> Any:
 
 
 class Link:
-    """Ties a cancel scope to a signal, and watches for the caller's own cancellation."""
+    """Ties a cancel scope to the signal that a body sees, and watches for the caller's own cancellation."""
 
-    __slots__ = ("_cancel", "_clock", "_own", "_scope", "_signal", "_undo")
+    __slots__ = ("_call", "_scope", "_undo")
 
-    def __init__(
-        self, scope: trio.CancelScope, signal: AbortSignal, own: AbortSignal, cancel: Callable[[], object], clock: object
-    ) -> None:
+    def __init__(self, scope: trio.CancelScope, signal: AbortSignal, call: Call) -> None:
         self._scope = scope
-        self._signal = signal
-        self._own = own
-        self._cancel = cancel
-        self._clock = clock
-        self._undo: Callable[[], None] | None = None
-
-    def tie(self) -> None:
-        """Link scope and signal."""
-        self._undo, deadline = self._signal.follow(self._cancel, self._clock)
-        if deadline < self._scope.deadline:
-            self._scope.deadline = deadline
+        self._call = call
+        self._undo, deadline = signal.follow(call.machine.canceller(scope), call.machine.clock)
+        if deadline < scope.deadline:
+            scope.deadline = deadline
 
     def untie(self) -> None:
         """Leave no trace on the signal."""
-        if self._undo is not None:
-            self._undo()
+        self._undo()
 
-    def note_outer_cancel(self) -> None:
-        """If it is the caller's own scope that has been cancelled, abort the call's signal."""
-        if not self._scope.cancel_called and _effectively_cancelled(self._scope):
-            self._own._abort(CallerCancelled("the caller was cancelled"))
+    def watched(self, trap: Any) -> Any:
+        """The same trap, with a look at who cancels before the cancellation is delivered."""
+        abort = getattr(trap, "abort_func", None)
+        if abort is None:
+            return trap
+
+        def look_then_abort(raise_cancel: Any) -> Any:
+            if not self._scope.cancel_called and _effectively_cancelled(self._scope):
+                self._call.signal._abort(CallerCancelled("the caller was cancelled"))
+            return abort(raise_cancel)
+
+        return type(trap)(look_then_abort)
 
 
 @types.coroutine
-def drive(coroutine: Coroutine[Any, Any, Any], link: Link) -> Generator[Any, Any, Any]:
-    """Run a coroutine as ``await`` would; tie the link when it first waits."""
-    step: Callable[[Any], Any] = coroutine.send
-    sent: Any = None
-    tied = False
+def drive(
+    coroutine: Coroutine[Any, Any, Any], scope: trio.CancelScope, signal: AbortSignal, call: Call
+) -> Generator[Any, Any, Any]:
+    """Run a coroutine as ``await`` would; tie ``scope`` to ``signal`` when it first waits."""
+    try:
+        trap = coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    link = Link(scope, signal, call)
     try:
         while True:
             try:
-                trap = step(sent)
-            except StopIteration as stop:
-                return stop.value
-            if not tied:
-                tied = True
-                link.tie()
-            try:
-                sent = yield _watched(trap, link)
-                step = coroutine.send
+                sent = yield link.watched(trap)
             except BaseException as error:
-                sent = error
-                step = coroutine.throw
+                trap = coroutine.throw(error)
+            else:
+                trap = coroutine.send(sent)
+    except StopIteration as stop:
+        return stop.value
     finally:
-        if tied:
-            link.untie()
-
-
-def _watched(trap: Any, link: Link) -> Any:
-    """The same trap, with a look at who cancels before the cancellation is delivered."""
-    abort = getattr(trap, "abort_func", None)
-    if abort is None:
-        return trap
-
-    def look_then_abort(raise_cancel: Any) -> Any:
-        link.note_outer_cancel()
-        return abort(raise_cancel)
-
-    return type(trap)(look_then_abort)
+        link.untie()
 
 
 def _effectively_cancelled(scope: trio.CancelScope) -> bool:

@@ -10,6 +10,7 @@ cancellation, an interrupt) goes on its way after the finish has told the observ
 from __future__ import annotations
 
 import inspect
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -17,6 +18,7 @@ from attrs import evolve
 from dsh_hookspecs import (
     UNSET,
     AbortError,
+    Allow,
     ApprovalRequest,
     Ask,
     Block,
@@ -32,7 +34,7 @@ from dsh_hookspecs import (
 from dsh_hookspecs._signals import LinkedSignal
 
 from dsh_runtime.core.errors import ScopeClosedError
-from dsh_runtime.core.events import emit
+from dsh_runtime.core.events import Listener, emit
 from dsh_runtime.tools.body import CallerCancelled
 from dsh_runtime.tools.definition import RESERVED_NAMES, ToolExecutionInput
 from dsh_runtime.tools.dispatch import Dispatch, Refused, aborted
@@ -47,7 +49,7 @@ from dsh_runtime.tools.failures import (
     sole,
     text_content,
 )
-from dsh_runtime.tools.policy import POST, PRE, Ruling, decide
+from dsh_runtime.tools.policy import POST, PRE, PolicyChain, Ruling
 from dsh_runtime.tools.presentation import present_call
 from dsh_runtime.tools.registry import Guard, RegisteredTool
 from dsh_runtime.tools.results import frozen_content, materialise
@@ -70,66 +72,70 @@ _NO_REASON: Final = "a guard denies this call"
 class Call:
     """One trip of one tool through the pipeline."""
 
-    __slots__ = (
-        "_at_rest",
-        "_input",
-        "arguments_checked",
-        "dispatch",
-        "exec",
-        "finished",
-        "machine",
-        "pipeline",
-        "signal",
-        "token",
-        "tool",
-    )
-
     exec: Execution
     pipeline: Pipeline
+    # Defaults on the class, not slots: most calls assign only what they use.
+    tool: RegisteredTool | None = None
+    dispatch: Dispatch | None = None
+    arguments_checked = False
+    finished = False
+    _at_rest: trio.Event | None = None
 
     def __init__(self, machine: Machine, call: ToolExecutionInput) -> None:
         self.machine = machine
         self._input = call
         self.signal = LinkedSignal((call.signal,))
         self.token = ExecutionToken()
-        self.tool: RegisteredTool | None = None
-        self.dispatch: Dispatch | None = None
-        self.arguments_checked = False
-        self.finished = False
-        self._at_rest: trio.Event | None = None
 
     async def run(self, lane: Lane | None = None) -> ToolExecutionResult:
         """Take the call through every stage. Raises only what may not be swallowed."""
-        refused = self._enter()
         machine = self.machine
+        if perf_counter() >= machine.yield_at:
+            await machine.let_others_run()
+        candidate: ToolExecutionResult | None = self._enter()
         machine.calls[self.token] = self
         try:
-            candidate = refused if refused is not None else await self._stages(lane)
+            if candidate is None:
+                candidate = await self._stages(lane)
             if lane is not None:
                 await lane.results_turn()
+            return self._finish(candidate)
         except BaseException as error:
-            self._let_through(error)
+            if not self.finished:
+                self._let_through(error)
             raise
         finally:
             del machine.calls[self.token]
+            # Call and dispatch know one another; without this each call would wait for the garbage collector.
+            self.dispatch = None
             if self._at_rest is not None:
                 self._at_rest.set()
-        return self._finish(candidate)
 
     async def _stages(self, lane: Lane | None) -> ToolExecutionResult:
+        pipeline, timeout = self.pipeline, self.machine.settings.policy_timeout
         try:
-            if lane is not None:
-                await lane.policy_turn()
-            result: ToolExecutionResult | None = await self._admit()
+            denied = None
+            if pipeline.pre:
+                ruling = await PolicyChain(PRE, pipeline.pre, (self.exec,)).decide(timeout)
+                if ruling is not PRE.end and type(ruling[0]) is not Allow:
+                    denied = await self._objection(*ruling)
+            if denied is None:
+                denied = self._guarded()
             if lane is not None:
                 lane.policy_done()
-            if result is None:
-                result = await self._dispatched()
-                if lane is not None:
-                    lane.body_done()
+            if denied is None:
+                dispatch = self.dispatch = Dispatch(self, pipeline.execute)
+                result = await dispatch.run()
+            else:
+                result = denied
             if lane is not None:
                 await lane.results_turn()
-            return await self._review(result)
+            if pipeline.post:
+                ruling = await PolicyChain(POST, pipeline.post, (self.exec, result)).decide(timeout)
+                if ruling is not POST.end:
+                    result = self._carry_out(ruling, result)
+                result = self.after_abort(result)
+            return result
         except ListenerFailed as failed:
             return failure_of_listener(failed)
         except Refused as refused:
@@ -195,27 +201,15 @@ class Call:
 
     # 2. and 3. Policy.
 
-    async def _admit(self) -> ToolExecutionFailure | None:
-        """Ask listeners, a person and guards; an error result if one of them says no."""
-        pipeline = self.pipeline
-        denied = None
-        if pipeline.pre:
-            ruling = await decide(PRE, pipeline.pre, (self.exec,), self.machine.settings.policy_timeout)
-            kind = type(ruling.decision)
-            if kind is Deny:
-                plugin = ruling.listener.plugin if ruling.listener is not None else None
-                denied = failure(ruling.decision.reason, code="DENIED", name="ToolDenied", plugin=plugin)
-            elif kind is Ask:
-                denied = await self._ask(ruling)
-        if denied is None:
-            denied = self._guarded()
-        if denied is None and self.signal.aborted:
-            denied = aborted(self.signal, began=False)
-        return denied
+    async def _objection(self, decision: Any, listener: Listener | None) -> ToolExecutionFailure | None:
+        """The error result of a denial, or of a person's no; ``None`` if a person said yes."""
+        if type(decision) is Ask:
+            return await self._ask(decision.reason, listener)
+        plugin = listener.plugin if listener is not None else None
+        return failure(decision.reason, code="DENIED", name="ToolDenied", plugin=plugin)
 
-    async def _ask(self, ruling: Ruling) -> ToolExecutionFailure | None:
+    async def _ask(self, reason: str | None, listener: Listener | None) -> ToolExecutionFailure | None:
         """Put the question to the approval service, once; ``None`` if a person allowed this very call."""
-        reason = ruling.decision.reason
         outcome = await self._approval(reason)
         if outcome == "allowed-once":
             return None
@@ -224,7 +218,7 @@ class Call:
         code, message = _DENIED_BY_PERSON[outcome]
         if self.exec.agent is None and outcome == "unavailable":
             message = "a person has to be asked, and the call has no agent to ask for"
-        plugin = ruling.listener.plugin if ruling.listener is not None else None
+        plugin = listener.plugin if listener is not None else None
         text = f"{message} ({reason})" if reason else message
         return failure(text, code=code, name="ApprovalDenied", plugin=plugin)
 
@@ -253,16 +247,21 @@ class Call:
         return outcome
 
     def _guarded(self) -> ToolExecutionFailure | None:
-        """Ask the guards, those of now and those of the call's entry; the first reason ends the matter."""
-        try:
-            guards = self.machine.guards(self.pipeline)
-        except ScopeClosedError as error:
-            return failure_of(error, plugin=None)
+        """Ask the guards, those of now and those of the call's entry; the first reason ends the matter.
+
+        After them the signal is looked at again: a denial beats an abort.
+        """
+        guards = self.pipeline.guards
+        if self.pipeline.version != self.machine.ledger.version:
+            try:
+                guards = self.machine.guards(self.pipeline)
+            except ScopeClosedError as error:
+                return failure_of(error, plugin=None)
         for guard in guards:
             reason = self._guard_answer(guard)
             if reason is not None:
                 return failure(reason or _NO_REASON, code="GUARDED", name="ToolGuarded", plugin=guard.plugin)
-        return None
+        return aborted(self.signal, began=False) if self.signal.aborted else None
 
     def _guard_answer(self, guard: Guard) -> str | None:
         try:
@@ -279,21 +278,11 @@ class Call:
 
     # 4. Dispatch.
 
-    async def _dispatched(self) -> ToolExecutionResult:
-        dispatch = self.dispatch = Dispatch(self, self.pipeline.execute)
-        result = await dispatch.result()
-        if self.signal.aborted:
-            if type(self.signal.reason) is CallerCancelled:
-                # The body swallowed its caller's cancellation; nothing but the finish may come after it.
-                await trio.lowlevel.checkpoint()
-            result = self._after_abort(result)
-        return result
-
     def still_visible(self) -> bool:
         """Whether a tool of this name is still visible (a newer version counts: the call keeps its own)."""
         return self.machine.visible_now(self.pipeline, self.exec.name)
 
-    def _after_abort(self, result: ToolExecutionResult) -> ToolExecutionResult:
+    def after_abort(self, result: ToolExecutionResult) -> ToolExecutionResult:
         """An aborted call has no success."""
         if result.is_error or not self.signal.aborted:
             return result
@@ -302,18 +291,9 @@ class Call:
 
     # 5. Review.
 
-    async def _review(self, result: ToolExecutionResult) -> ToolExecutionResult:
-        """Let post-execute listeners look at the result, and carry out what they decide."""
-        listeners = self.pipeline.post
-        if listeners:
-            ruling = await decide(POST, listeners, (self.exec, result), self.machine.settings.policy_timeout)
-            result = self._carry_out(ruling, result)
-        return self._after_abort(result)
-
     def _carry_out(self, ruling: Ruling, result: ToolExecutionResult) -> ToolExecutionResult:
         decision, listener = ruling
-        if listener is None:
-            return result
+        assert listener is not None, "only the end of the chain has no listener"
         subject = f"{listener.where} on 'tools/post-execute'"
         try:
             if type(decision) is Block:
@@ -375,7 +355,7 @@ class Call:
         return result
 
     def _materialised(self, candidate: ToolExecutionResult, depth: int) -> ToolExecutionResult:
-        if self.dispatch is not None and any(candidate is made for made in self.dispatch.made) and not candidate.is_error:
+        if not candidate.is_error and self.dispatch is not None and self.dispatch.is_own(candidate):
             return candidate
         try:
             return materialise(candidate, depth)

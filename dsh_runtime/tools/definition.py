@@ -36,7 +36,7 @@ class ArgumentCheck:
 
 @frozen(eq=False)
 class ToolDefinition:
-    """A tool. Made by ``define_tool`` or ``@tool``; a raw one relays ``parameters`` as they are and checks its own input.
+    """A tool. Made by ``define_tool`` or ``@tool``; a raw one relays ``parameters`` and checks its own input.
 
     ``execute(args, exec)`` is async, or sync (then it runs in a worker thread). ``timeout`` is in seconds.
     ``finalize_content(exec, result)`` is the tool's own last word on the content of every result (``None`` keeps it).
@@ -56,7 +56,7 @@ class ToolDefinition:
     check: ArgumentCheck | None = field(default=None, kw_only=True, repr=False)
 
 
-@frozen(eq=False)
+@frozen(eq=False, slots=False)
 class ToolExecutionInput:
     """One call as a caller describes it.
 

@@ -6,13 +6,16 @@ that the dispatch made itself is known; any other result that a wrapper returns 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from types import CoroutineType
+import types
+from collections.abc import Awaitable, Generator, Sequence
+from functools import partial
+from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import trio
 from attrs import evolve
 from dsh_hookspecs import (
+    AbortError,
     AbortSignal,
     ContextMessage,
     ToolArgsError,
@@ -27,16 +30,18 @@ from dsh_hookspecs import (
 from dsh_runtime.core.chain import discard
 from dsh_runtime.core.errors import HookError
 from dsh_runtime.core.events import Listener
-from dsh_runtime.tools.body import Link, Raised, drive, make_runner
+from dsh_runtime.tools.body import CallerCancelled, Raised, drive
 from dsh_runtime.tools.execution import DispatchView, RunContext
 from dsh_runtime.tools.failures import ORDINARY, ListenerFailed, failure, failure_of, message_of, reraise_outer, sole
+from dsh_runtime.tools.policy import awaited
 from dsh_runtime.tools.registry import RegisteredTool
-from dsh_runtime.tools.results import canonical, frozen_message, success
+from dsh_runtime.tools.results import canonical, default_content, frozen_message, rendered
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
 
 _RESULTS = (ToolExecutionSuccess, ToolExecutionFailure)
+_STOPPED = Raised(AbortError("the body was stopped"))
 
 
 class Refused(Exception):
@@ -47,102 +52,80 @@ class Refused(Exception):
         self.result = result
 
 
-class DispatchNext:
-    """The ``next`` of one wrapper; what it gives is itself, and runs when it is awaited."""
-
-    __slots__ = ("_dispatch", "_index", "_view")
-
-    def __init__(self, dispatch: Dispatch, index: int, view: DispatchView) -> None:
-        self._dispatch = dispatch
-        self._index = index
-        self._view = view
-
-    def __call__(self) -> DispatchNext:
-        if self._dispatch.closed:
-            raise HookError("next() of 'tools/execute' is called after its stage has ended; call it before returning")
-        return self
-
-    def __await__(self) -> Generator[Any, Any, ToolExecutionResult]:
-        dispatch = self._dispatch
-        if dispatch.closed:
-            self()
-        dispatch.running += 1
-        try:
-            return (yield from dispatch.run(self._index, self._view._signal).__await__())
-        finally:
-            dispatch.ended()
-
-
 class Dispatch:
     """The dispatch of one call."""
 
-    __slots__ = (
-        "_args",
-        "_call",
-        "_idle",
-        "_listeners",
-        "began",
-        "closed",
-        "concluded",
-        "failed",
-        "made",
-        "running",
-    )
+    # Defaults on the class, not slots: most dispatches assign only what __init__ does.
+    failed: Exception | None = None
+    began = False
+    closed = False
+    concluded = False
+    running = 0
+    _args: Any = None
+    _idle: trio.Event | None = None
 
     def __init__(self, call: Call, listeners: Sequence[Listener]) -> None:
         self._call = call
         self._listeners = listeners
-        self._args: Any = None
-        self._idle: trio.Event | None = None
         self.made: list[ToolExecutionResult] = []
-        self.failed: Exception | None = None
-        self.began = False
-        self.closed = False
-        self.concluded = False
-        self.running = 0
 
-    async def result(self) -> ToolExecutionResult:
+    @types.coroutine
+    def run(self) -> Generator[Any, Any, ToolExecutionResult]:
         """Run wrappers and body; raise :class:`Refused` or :class:`ListenerFailed` if a wrapper failed."""
+        signal = self._call.signal
         if not self._listeners:
-            return await self._body(self._call.signal)
+            return (yield from self._body(signal))
         try:
-            result = await self.run(0, self._call.signal)
+            result = yield from self._wrapped(0, signal)
         finally:
             if self.running:
-                await self._rest()
+                yield from self._rest().__await__()
             self.closed = True
         if self.failed is not None:
             raise self.failed
-        return result
+        return self._call.after_abort(result)
 
-    async def run(self, index: int, signal: AbortSignal) -> ToolExecutionResult:
+    def next(self, index: int, view: DispatchView) -> Awaitable[ToolExecutionResult]:
+        """What ``next()`` of the wrapper in front of ``index`` gives; it runs when it is awaited."""
+        if self.closed:
+            raise self._too_late()
+        return self._body(view.signal) if index == len(self._listeners) else self._wrapped(index, view.signal)
+
+    @types.coroutine
+    def _wrapped(self, index: int, signal: AbortSignal) -> Generator[Any, Any, ToolExecutionResult]:
         """Run the wrappers from ``index`` on, then the body."""
-        if index == len(self._listeners):
-            return await self._body(signal)
-        listener = self._listeners[index]
+        if self.closed:
+            raise self._too_late()
         call = self._call
-        tool = call.tool
-        view = DispatchView(call.exec, signal, tool.definition if tool is not None else None)
+        listener = self._listeners[index]
+        view = DispatchView(call.exec, signal, call.tool.definition if call.tool is not None else None)
+        self.running += 1
         try:
-            answer = listener.call(view, DispatchNext(self, index + 1, view))
-            if type(answer) is CoroutineType or hasattr(answer, "__await__"):
-                answer = await answer
-        except Refused:
+            answer = listener.call(view, partial(self.next, index + 1, view))
+            if type(answer) is CoroutineType:
+                answer = yield from answer
+            elif type(answer) is GeneratorType or hasattr(answer, "__await__"):
+                answer = yield from awaited(answer)
+        except (Refused, ListenerFailed):
             raise
         except ORDINARY as error:
             raise self._fail(listener, error) from error
         except BaseExceptionGroup as group:
             self._fail(listener, group)
             raise
-        if any(answer is result for result in self.made):
-            return answer  # type: ignore[no-any-return]
-        return self._adopt(listener, answer)
+        finally:
+            self.running -= 1
+            if self._idle is not None and not self.running:
+                self._idle.set()
+        made = self.made
+        return answer if (made and made[-1] is answer) or self.is_own(answer) else self._adopt(listener, answer)
 
-    def ended(self) -> None:
-        """One ``next()`` has ended."""
-        self.running -= 1
-        if self.running == 0 and self._idle is not None:
-            self._idle.set()
+    def _too_late(self) -> HookError:
+        return HookError("next() of 'tools/execute' is called after its stage has ended; call it before returning")
+
+    def is_own(self, answer: Any) -> bool:
+        """Whether a result is the very one that this dispatch made."""
+        return any(answer is result for result in self.made)
 
     def rendered(self, value: Any, contexts: Sequence[ContextMessage], concludes: bool = False) -> ToolExecutionSuccess:
         """A value as the tool's own success: checked, frozen, rendered, projected."""
@@ -151,15 +134,11 @@ class Dispatch:
         assert tool is not None
         depth = call.machine.settings.max_depth
         frozen = canonical(tool, value, depth)
-        return success(
-            tool,
-            self.arguments(tool),
-            frozen,
-            top_level=call.exec.parent is None,
-            max_depth=depth,
-            contexts=contexts,
-            concludes_turn=concludes,
-        )
+        output = tool.definition.output
+        if output.render is None and output.presentation_meta is None:
+            return ToolExecutionSuccess(frozen, default_content(frozen), None, contexts, concludes)
+        content, meta = rendered(tool, self.arguments(tool), frozen, call.exec.parent is None, depth)
+        return ToolExecutionSuccess(frozen, content, meta, contexts, concludes)
 
     def arguments(self, tool: RegisteredTool) -> Any:
         """What the tool's functions get as ``args``; :class:`ToolArgsError` if its schema refuses them."""
@@ -236,60 +215,62 @@ class Dispatch:
 
     # The body.
 
-    async def _body(self, signal: AbortSignal) -> ToolExecutionResult:
+    @types.coroutine
+    def _body(self, signal: AbortSignal) -> Generator[Any, Any, ToolExecutionResult]:
         """Run the body once, and give its normalised result."""
+        if self.closed:
+            raise self._too_late()
         call = self._call
         own = call.signal
-        fused = own if signal is own else AbortSignal.any((own, signal))
-        if fused.aborted:
-            return self._keep(aborted(fused, began=self.began))
+        if self._listeners:
+            signal = own if signal is own else AbortSignal.any((own, signal))
+            if signal.aborted:
+                return self._keep(aborted(signal, began=self.began))
         tool = call.tool
-        if tool is None or not call.still_visible():
+        if tool is None or not (call.pipeline.version == call.machine.ledger.version or call.still_visible()):
             return self._keep(unknown_tool(call))
         try:
             args = self.arguments(tool)
         except ORDINARY as error:
             return self._keep(failure_of(error, plugin=tool.plugin))
-        run = RunContext(call.exec, fused, call)
-        outcome = await self._run(tool, args, run, fused)
-        return self._keep(self._normalise(tool, run, fused, outcome))
-
-    async def _run(self, tool: RegisteredTool, args: Any, run: RunContext, fused: AbortSignal) -> Any:
-        """The body's value, or :class:`Raised` for what it raised or for its being stopped."""
-        machine = self._call.machine
-        if tool.runner is None:
-            tool.runner = make_runner(tool.definition.execute)
+        run = RunContext(call.exec, signal, call)
         self.began = True
-        scope = trio.CancelScope()
-        link = Link(scope, fused, self._call.signal, machine.canceller(scope), machine.clock)
+        self.running += 1
+        # The scope swallows its own cancellation: then the signal has stopped the body.
+        outcome: Any = _STOPPED
         try:
-            with scope:
-                return await drive(tool.runner(args, run, machine.limiter), link)
+            with trio.CancelScope() as scope:
+                outcome = yield from drive(tool.run(args, run, call.machine.limiter), scope, signal, call)
         except ORDINARY as error:
-            return Raised(error)
+            outcome = Raised(error)
         except BaseExceptionGroup as group:
             reraise_outer(group)
-            return Raised(group)
-        # The scope swallowed its own cancellation: the signal stopped the body.
-        return Raised(fused.reason or trio.TooSlowError())
+            outcome = Raised(group)
+        finally:
+            self.running -= 1
+            if self._idle is not None and not self.running:
+                self._idle.set()
+        result = self._normalise(tool, run, outcome)
+        if signal.aborted:
+            if type(own.reason) is CallerCancelled:
+                # The body has swallowed its caller's cancellation; nothing but the finish may come after it.
+                yield from trio.lowlevel.checkpoint().__await__()
+            if not result.is_error or _code(result) is None:
+                result = aborted(signal, began=True, contexts=result.additional_contexts)
+        return self._keep(result)
 
-    def _normalise(
-        self, tool: RegisteredTool, run: RunContext, fused: AbortSignal, outcome: Any
-    ) -> ToolExecutionResult:
+    def _normalise(self, tool: RegisteredTool, run: RunContext, outcome: Any) -> ToolExecutionResult:
+        """The result of what a body gave or raised, whatever its signal says."""
         contexts: Sequence[ContextMessage] = ()
         try:
             if run.contexts:
                 depth = self._call.machine.settings.max_depth
                 contexts = tuple(frozen_message(message, depth) for message in run.contexts)
             if type(outcome) is Raised:
-                result: ToolExecutionResult = failure_of(outcome.error, plugin=tool.plugin, contexts=contexts)
-            else:
-                result = self.rendered(outcome, contexts, run.concluded)
+                return failure_of(outcome.error, plugin=tool.plugin, contexts=contexts)
+            return self.rendered(outcome, contexts, run.concluded)
         except ORDINARY as error:
-            result = failure_of(error, plugin=tool.plugin, contexts=contexts)
-        if fused.aborted and (not result.is_error or _code(result) is None):
-            return aborted(fused, began=True, contexts=contexts)
-        return result
+            return failure_of(error, plugin=tool.plugin, contexts=contexts)
 
     def _keep(self, result: ToolExecutionResult) -> ToolExecutionResult:
         self.made.append(result)

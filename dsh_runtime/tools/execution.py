@@ -147,27 +147,28 @@ class _View:
 class DispatchView(_View):
     """A wrapper's own view: ``signal``, and nothing else, can be assigned."""
 
-    __slots__ = ("_signal", "definition")
-
-    definition: ToolDefinition | None
+    __slots__ = ("_definition", "_signal")
 
     def __init__(self, execution: Execution, signal: AbortSignal, definition: ToolDefinition | None) -> None:
-        object.__setattr__(self, "_exec", execution)
-        object.__setattr__(self, "_signal", signal)
-        object.__setattr__(self, "definition", definition)
+        self._exec = execution
+        self._signal = signal
+        self._definition = definition
+
+    @property
+    def definition(self) -> ToolDefinition | None:
+        """The definition that the call is pinned to, ``None`` for an unknown tool."""
+        return self._definition
 
     @property
     def signal(self) -> AbortSignal:
         """The signal that what lies behind this wrapper sees."""
-        signal: AbortSignal = self._signal
-        return signal
+        return self._signal
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if name != "signal":
-            raise AttributeError(f"a wrapper may assign exec.signal and nothing else, not {name}")
-        if not isinstance(value, AbortSignal):
-            raise TypeError(f"exec.signal takes an AbortSignal, not {value!r}; a call always has one")
-        object.__setattr__(self, "_signal", value)
+    @signal.setter
+    def signal(self, signal: AbortSignal) -> None:
+        if not isinstance(signal, AbortSignal):
+            raise TypeError(f"exec.signal takes an AbortSignal, not {signal!r}; a call always has one")
+        self._signal = signal
 
 
 class RunContext(_View):

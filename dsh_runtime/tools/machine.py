@@ -95,6 +95,7 @@ class Machine:
 
     def __init__(self, kernel: Kernel, settings: ToolSettings) -> None:
         self.kernel = kernel
+        self.ledger = kernel.ledger
         self.settings = settings
         self.resolver = Resolver(kernel.ledger)
         self.limiter = trio.CapacityLimiter(settings.threads)
@@ -102,37 +103,33 @@ class Machine:
         self.clock: object = trio.lowlevel.current_clock()
         self._token = trio.lowlevel.current_trio_token()
         self._thread = threading.get_ident()
-        self._pipelines: dict[Hashable, Pipeline] = {}
-        self._yield_at = 0.0
+        self.pipelines: dict[Hashable, Pipeline] = {}
+        self.yield_at = 0.0
 
     def pipeline(self, agent: Hashable | None) -> Pipeline:
         """The pipeline of an agent's calls. :class:`ScopeClosedError` if its scope has been disposed."""
-        pipeline = self._pipelines.get(agent)
-        if pipeline is not None and pipeline.version == self.kernel.ledger.version:
+        pipeline = self.pipelines.get(agent)
+        if pipeline is not None and pipeline.version == self.ledger.version:
             return pipeline
         return self._build(agent)
 
     def forget_scope(self, key: Hashable) -> None:
         """A scope has been disposed."""
-        self._pipelines.pop(key, None)
+        self.pipelines.pop(key, None)
 
-    async def yield_now_and_then(self) -> None:
-        """Let others run if no call has done so for half a millisecond."""
-        now = time.perf_counter()
-        if now >= self._yield_at:
-            await trio.lowlevel.checkpoint()
-            self._yield_at = time.perf_counter() + _YIELD_EVERY
+    async def let_others_run(self) -> None:
+        """A full checkpoint, due every half millisecond (a checkpoint each call would cost a third of it)."""
+        await trio.lowlevel.checkpoint()
+        self.yield_at = time.perf_counter() + _YIELD_EVERY
 
-    def guards(self, pipeline: Pipeline) -> Sequence[Guard]:
+    def guards(self, pipeline: Pipeline) -> tuple[Guard, ...]:
         """The guards of now and those that the call entered with: they can only take away."""
-        if pipeline.version == self.kernel.ledger.version:
-            return pipeline.guards
         fresh = self.resolver.guards(self.kernel.scopes.chain(pipeline.chain[0] if pipeline.chain else None))
         return (*fresh, *(guard for guard in pipeline.guards if guard not in fresh))
 
     def visible_now(self, pipeline: Pipeline, name: str) -> bool:
         """Whether a tool of this name is visible at this moment to the scope of ``pipeline``."""
-        if pipeline.version == self.kernel.ledger.version:
+        if pipeline.version == self.ledger.version:
             return True
         try:
             chain = self.kernel.scopes.chain(pipeline.chain[0] if pipeline.chain else None)
@@ -191,5 +188,5 @@ class Machine:
         if agent is not None and not self.kernel.scopes.is_open(agent):
             # Nothing is registered for a key that is no scope: the host's own pipeline serves it.
             return self.pipeline(None)
-        pipeline = self._pipelines[agent] = Pipeline(self, chain)
+        pipeline = self.pipelines[agent] = Pipeline(self, chain)
         return pipeline

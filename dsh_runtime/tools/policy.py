@@ -9,8 +9,10 @@ A failure is no decision: it is kept, and fails the call whatever a listener in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from types import CoroutineType
+import types
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from functools import partial
+from types import CoroutineType, GeneratorType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import trio
@@ -21,9 +23,6 @@ from dsh_runtime.core.chain import discard
 from dsh_runtime.core.errors import HookError
 from dsh_runtime.core.events import Listener
 from dsh_runtime.tools.failures import ORDINARY, ListenerFailed, message_of, sole
-
-ALLOW: Final = Allow()
-ACCEPT: Final = Accept()
 
 
 class Ruling(NamedTuple):
@@ -40,110 +39,134 @@ class Stage(NamedTuple):
     """What makes a decision stage: its event, the end of its chain, its answers, what is stricter, what cuts it."""
 
     event: str
-    default: Any
+    end: Ruling
     problem: Callable[[Any], str | None]
     merge: Merge
     cuts: type | None
 
 
-class PolicyNext:
-    """The ``next`` of one position; what it gives is itself, and runs when it is awaited."""
-
-    __slots__ = ("_chain", "_index", "answered", "ruling")
-
-    def __init__(self, chain: PolicyChain, index: int) -> None:
-        self._chain = chain
-        self._index = index
-        self.answered = False
-        self.ruling: Ruling | None = None
-
-    def __call__(self) -> PolicyNext:
-        if self._chain.closed:
-            raise HookError(
-                f"next() of {self._chain.stage.event!r} is called after its stage has ended; "
-                "call it before the listener returns"
-            )
-        return self
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        chain = self._chain
-        if chain.closed:
-            self()
-        if self._index == chain.count:
-            ruling = chain.end
-        else:
-            running = chain.current
-            chain.running += 1
-            try:
-                ruling = yield from chain.run(self._index).__await__()
-            finally:
-                chain.ended()
-                chain.current = running
-        self.answered = True
-        self.ruling = ruling
-        return ruling.decision
-
-
 class PolicyChain:
-    """One dispatch of a decision stage."""
+    """One dispatch of a decision stage.
 
-    __slots__ = ("_args", "_idle", "_listeners", "closed", "count", "current", "end", "failed", "running", "stage")
+    What ``next()`` gives is a generator-based coroutine: it runs when awaited, and one that is dropped leaves nothing
+    behind. Its ruling goes into the listener's cell, so that whoever runs the listener knows whether it has received an
+    answer. Nothing stands behind the last listener: its ``next`` is the chain itself, which gives the end at once.
+    """
+
+    # Defaults on the class, not slots: most dispatches assign only what __init__ does.
+    failed: ListenerFailed | None = None
+    current: Listener | None = None
+    running = 0
+    closed = False
+    _idle: trio.Event | None = None
 
     def __init__(self, stage: Stage, listeners: Sequence[Listener], args: tuple[Any, ...]) -> None:
         self.stage = stage
-        self._listeners = listeners
+        self.listeners = listeners
         self._args = args
-        self.count = len(listeners)
-        self.end = Ruling(stage.default, None)
-        self.failed: ListenerFailed | None = None
-        self.current: Listener | None = None
-        self.running = 0
-        self.closed = False
-        self._idle: trio.Event | None = None
 
-    async def run(self, index: int) -> Ruling:
-        """Run the listeners from ``index`` on, and give the answer that stands."""
-        listener = self._listeners[index]
-        self.current = listener
-        next_ = PolicyNext(self, index + 1)
+    def __call__(self) -> PolicyChain:
+        if self.closed:
+            raise self._too_late()
+        return self
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        if self.closed:
+            raise self._too_late()
+        return self.stage.end[0]
+        yield
+
+    def next(self, index: int, cell: list[Ruling]) -> Awaitable[Any]:
+        """What ``next()`` of the listener in front of ``index`` gives."""
+        if self.closed:
+            raise self._too_late()
+        return self.run(index, cell)
+
+    async def decide(self, timeout: float | None) -> Ruling:
+        """Run the stage; :class:`ListenerFailed` if any listener failed or the stage took too long."""
+        cell: list[Ruling] = []
+        if timeout is None:
+            await self.run(0, cell)
+        else:
+            with trio.move_on_after(timeout) as scope:
+                await self.run(0, cell)
+            if scope.cancel_called:
+                raise self._timed_out(timeout)
+        return cell[0]
+
+    @types.coroutine
+    def run(self, index: int, cell: list[Ruling]) -> Generator[Any, Any, Any]:
+        """Run the listeners from ``index`` on; give the decision that stands, and put its ruling in ``cell``."""
+        if self.closed:
+            raise self._too_late()
+        listeners = self.listeners
+        listener = self.current = listeners[index]
+        behind = index + 1
+        heard: list[Ruling] = []
+        self.running += 1
         try:
-            answer = listener.call(*self._args, next_)
-            if type(answer) is CoroutineType or hasattr(answer, "__await__"):
-                answer = await answer
+            answer = listener.call(*self._args, self if behind == len(listeners) else partial(self.next, behind, heard))
+            if type(answer) is CoroutineType:
+                answer = yield from answer
+            elif type(answer) is GeneratorType or hasattr(answer, "__await__"):
+                answer = yield from awaited(answer)
+            if heard and heard[-1][0] is answer:
+                ruling = heard[-1]
+            elif answer is self.stage.end[0]:
+                ruling = self.stage.end
+            else:
+                ruling = self._checked(listener, answer)
+            if not heard and behind < len(listeners) and type(answer) is not self.stage.cuts:
+                # The listener has heard nothing of those behind it: they are heard all the same.
+                yield from self.run(behind, heard)
+                ruling = self.stage.merge(ruling, heard[-1])
+        except ListenerFailed:
+            raise
         except ORDINARY as error:
             raise self._fail(listener, error) from error
         except BaseExceptionGroup as group:
             # Cancelled mixed with an error: the error counts, the cancellation goes on its way.
             self._fail(listener, group)
             raise
+        finally:
+            self.running -= 1
+            if index == 0:
+                yield from self._end()
+            elif self._idle is not None and not self.running:
+                self._idle.set()
+        self.current = listener
+        cell.append(ruling)
+        return ruling[0]
+
+    def _end(self) -> Generator[Any, Any, None]:
+        """The end of the stage: every ``next()`` that it started has ended, and no failure is forgotten."""
+        if self.running:
+            yield from self._rest().__await__()
+        self.closed = True
+        if self.failed is not None:
+            raise self.failed
+
+    def _checked(self, listener: Listener, answer: Any) -> Ruling:
+        """The ruling of a listener that gives an answer of its own."""
         problem = self.stage.problem(answer)
         if problem is not None:
             discard(answer)
             raise self._fail(listener, None, f"answered with {answer!r:.200}; {problem}")
-        if next_.answered:
-            ruling = next_.ruling
-            assert ruling is not None
-            return ruling if ruling.decision is answer else Ruling(answer, listener)
-        ruling = Ruling(answer, listener)
-        if type(answer) is self.stage.cuts or index + 1 == self.count:
-            return ruling
-        return self.stage.merge(ruling, await self.run(index + 1))
+        return Ruling(answer, listener)
 
-    def ended(self) -> None:
-        """One ``next()`` has ended."""
-        self.running -= 1
-        if self.running == 0 and self._idle is not None:
-            self._idle.set()
+    def _too_late(self) -> HookError:
+        return HookError(
+            f"next() of {self.stage.event!r} is called after its stage has ended; call it before the listener returns"
+        )
 
-    async def rest(self) -> None:
+    async def _rest(self) -> None:
         """Wait for every ``next()`` that is still running, then refuse new ones."""
         with trio.CancelScope(shield=True):
             while self.running:
                 self._idle = trio.Event()
                 await self._idle.wait()
-        self.closed = True
 
-    def timed_out(self, seconds: float) -> ListenerFailed:
+    def _timed_out(self, seconds: float) -> ListenerFailed:
         """The failure of a stage that did not end in time, naming the listener that was running."""
         listener = self.current
         where = listener.where if listener is not None else "a listener"
@@ -162,26 +185,10 @@ class PolicyChain:
         return failed
 
 
-async def decide(stage: Stage, listeners: Sequence[Listener], args: tuple[Any, ...], timeout: float | None) -> Ruling:
-    """Run a decision stage; :class:`ListenerFailed` if any listener failed or the stage took too long."""
-    if not listeners:
-        return Ruling(stage.default, None)
-    chain = PolicyChain(stage, listeners, args)
-    try:
-        if timeout is None:
-            ruling = await chain.run(0)
-        else:
-            with trio.move_on_after(timeout) as scope:
-                ruling = await chain.run(0)
-            if scope.cancel_called:
-                raise chain.timed_out(timeout)
-    finally:
-        if chain.running:
-            await chain.rest()
-        chain.closed = True
-    if chain.failed is not None:
-        raise chain.failed
-    return ruling
+@types.coroutine
+def awaited(answer: Any) -> Generator[Any, Any, Any]:
+    """Await what is no plain coroutine: an awaitable object, or what ``next()`` gave to a sync listener."""
+    return (yield from answer) if type(answer) is GeneratorType else (yield from answer.__await__())
 
 
 def _pre_problem(answer: Any) -> str | None:
@@ -229,5 +236,5 @@ def _stronger(front: Ruling, behind: Ruling) -> Ruling:
     return Ruling(evolve(stands.decision, additional_contexts=contexts), stands.listener)
 
 
-PRE: Final = Stage("tools/pre-execute", ALLOW, _pre_problem, _stricter, Deny)
-POST: Final = Stage("tools/post-execute", ACCEPT, _post_problem, _stronger, None)
+PRE: Final = Stage("tools/pre-execute", Ruling(Allow(), None), _pre_problem, _stricter, Deny)
+POST: Final = Stage("tools/post-execute", Ruling(Accept(), None), _post_problem, _stronger, None)

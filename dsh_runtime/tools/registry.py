@@ -14,6 +14,7 @@ from attrs import frozen
 from dsh_hookspecs import HarnessError, JsonSchemaError
 
 from dsh_runtime.core.ledger import Entry, Ledger
+from dsh_runtime.tools.body import make_runner
 from dsh_runtime.tools.definition import RESERVED_NAMES, ToolDefinition, ToolOutput
 from dsh_runtime.values import CompiledSchema, assert_supported_json_schema, compile_schema
 
@@ -39,22 +40,22 @@ class ToolRegistrationError(HarnessError):
 class RegisteredTool:
     """A definition in force: its owner, and its output schema made ready on first use."""
 
-    __slots__ = ("_output", "definition", "fiber", "name", "plugin", "runner")
+    __slots__ = ("compiled", "definition", "fiber", "name", "plugin", "run")
 
     def __init__(self, definition: ToolDefinition, fiber: Fiber) -> None:
         self.definition = definition
         self.name = definition.name
         self.fiber = fiber
         self.plugin = fiber.id
-        self._output: CompiledSchema | None = None
-        self.runner: Any = None
+        self.compiled: CompiledSchema | None = None
+        self.run = make_runner(definition.execute)
 
     @property
     def output(self) -> CompiledSchema:
         """The compiled output schema."""
-        if self._output is None:
-            self._output = compile_schema(self.definition.output.schema)
-        return self._output
+        if self.compiled is None:
+            self.compiled = compile_schema(self.definition.output.schema)
+        return self.compiled
 
 
 @frozen(eq=False)

@@ -24,7 +24,7 @@ from dsh_runtime.values import FrozenList, Mismatch, snapshot_json
 def canonical(tool: RegisteredTool, value: Any, max_depth: int) -> JsonValue:
     """``value`` checked against the tool's output schema and frozen; :class:`ToolOutputError` lists what is wrong."""
     try:
-        return tool.output.freeze(value, max_depth)  # type: ignore[no-any-return]
+        return (tool.compiled or tool.output).freeze(value, max_depth)  # type: ignore[no-any-return]
     except Mismatch:
         pass
     frozen = _snapshot(value, max_depth, f"the value of tool {tool.name!r}")
@@ -36,17 +36,10 @@ def canonical(tool: RegisteredTool, value: Any, max_depth: int) -> JsonValue:
     return frozen
 
 
-def success(
-    tool: RegisteredTool,
-    args: Any,
-    value: JsonValue,
-    *,
-    top_level: bool,
-    max_depth: int,
-    contexts: Sequence[ContextMessage] = (),
-    concludes_turn: bool = False,
-) -> ToolExecutionSuccess:
-    """The success of a canonical value: rendered, and for a top-level call projected."""
+def rendered(
+    tool: RegisteredTool, args: Any, value: JsonValue, top_level: bool, max_depth: int
+) -> tuple[FrozenList, JsonValue]:
+    """Content and meta of a canonical value; meta for a top-level call only."""
     output = tool.definition.output
     if output.render is None:
         content = default_content(value)
@@ -56,7 +49,7 @@ def success(
     meta = None
     if top_level and output.presentation_meta is not None:
         meta = _projected(tool, "presentation_meta", output.presentation_meta, args, value, max_depth)
-    return ToolExecutionSuccess(value, content, meta, contexts, concludes_turn)
+    return content, meta
 
 
 def default_content(value: JsonValue) -> FrozenList:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from typing import Any, Literal
 
 from dsh_hookspecs import ToolExecutionResult, ToolGuard
@@ -111,10 +111,9 @@ class ToolRuntime(Service):
 
     # Calling.
 
-    async def execute(self, call: ToolExecutionInput) -> ToolExecutionResult:
+    def execute(self, call: ToolExecutionInput) -> Coroutine[Any, Any, ToolExecutionResult]:
         """Take one call through the pipeline. Never raises for what tool, listener or input did."""
-        await self.machine.yield_now_and_then()
-        return await Call(self.machine, call).run()
+        return Call(self.machine, call).run()
 
     async def execute_batch(
         self, calls: Sequence[ToolExecutionInput], max_parallel: int = 10

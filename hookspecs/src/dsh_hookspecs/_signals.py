@@ -16,7 +16,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 Undo = Callable[[], None]
@@ -39,6 +39,9 @@ class AbortSignal:
     """Tells whether, and why, to stop. Made by an :class:`AbortController`, :meth:`any` or :meth:`timeout`."""
 
     __slots__ = ("__weakref__", "_callbacks", "_lock", "_reason")
+
+    #: Whether the flag alone does not tell: a source or a clock has to be asked.
+    _asks = False
 
     def __init__(self) -> None:
         self._reason: BaseException | None = None
@@ -160,15 +163,23 @@ class LinkedSignal(AbortSignal):
     """Aborted when one of its sources is, or by itself; linked to them only while it has callbacks."""
 
     __slots__ = ("_links", "_sources")
+    _asks = True
 
     def __init__(self, sources: tuple[AbortSignal, ...]) -> None:
-        super().__init__()
+        self._reason = None
+        self._callbacks = None
+        self._lock = threading.Lock()
         self._sources = sources
-        self._links: list[Undo] = []
+        self._links: Sequence[Undo] = ()
 
     @property
     def aborted(self) -> bool:
-        return self.reason is not None
+        if self._reason is not None:
+            return True
+        for source in self._sources:
+            if source._reason is not None or (source._asks and source.aborted):
+                return self.reason is not None
+        return False
 
     @property
     def reason(self) -> BaseException | None:
@@ -199,7 +210,7 @@ class LinkedSignal(AbortSignal):
         with self._lock:
             wanted = not self._links and bool(self._callbacks)
             if wanted:
-                self._links = [_nothing]
+                self._links = (_nothing,)
         if not wanted:
             return
         links = [source.add_callback(self._follow) for source in self._sources]
@@ -207,7 +218,7 @@ class LinkedSignal(AbortSignal):
             if self._callbacks:
                 self._links, links = links, []
             else:
-                self._links = []
+                self._links = ()
         for undo in links:
             undo()
 
@@ -216,7 +227,7 @@ class LinkedSignal(AbortSignal):
         _ = self.reason
 
     def _unlistened(self) -> None:
-        links, self._links = self._links, []
+        links, self._links = self._links, ()
         for undo in links:
             undo()
 
@@ -225,6 +236,7 @@ class _DeadlineSignal(AbortSignal):
     """Aborted when its clock says so; has a timer only while it has callbacks."""
 
     __slots__ = ("_clock", "_clock_object", "_deadline", "_seconds", "_timer")
+    _asks = True
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
