@@ -72,6 +72,18 @@ async def _call_wait(client: Any, on_progress: Any) -> None:
     await client.call_tool("wait", {}, progress_callback=on_progress)
 
 
+async def test_schemas_are_relayed_byte_for_byte(piped: Piped) -> None:
+    """Whatever the dialect, the order and the nulls."""
+    async with piped() as pipes:
+        await pipes.greet()
+        tools = {tool["name"]: tool for tool in (await pipes.ask("tools/list", 1))["result"]["tools"]}
+        assert json.dumps(tools["odd"]["inputSchema"]) == (
+            '{"title": null, "$schema": "http://json-schema.org/draft-04/schema#", "required": [], '
+            '"properties": {"z": {"exclusiveMinimum": true, "minimum": 1.0}, "a": {"default": null}}, "type": "object"}'
+        )
+        await pipes.leave()
+
+
 RUBBISH = {
     "no JSON": b"hello?",
     "no UTF-8": b'{"jsonrpc":"2.0","id":1,"method":"\xff\xfe"}',

@@ -19,6 +19,14 @@ from dsh_runtime import ToolDefinition, ToolOutput
 name = "trial"
 inject = ("tools",)
 ANY_OBJECT: dict[str, Any] = {"type": "object"}
+#: Of another dialect, in an unusual order, and with nulls.
+ODD: dict[str, Any] = {
+    "title": None,
+    "$schema": "http://json-schema.org/draft-04/schema#",
+    "required": [],
+    "properties": {"z": {"exclusiveMinimum": True, "minimum": 1.0}, "a": {"default": None}},
+    "type": "object",
+}
 LOG = Path(os.devnull)
 
 
@@ -100,6 +108,7 @@ def apply(ctx: Any, config: Config) -> Any:
     async def late(args: Any, exec: Any) -> Any:
         return {}
 
+    ctx.tools.register(ToolDefinition("odd", "Has an odd schema", ODD, ToolOutput(ANY_OBJECT), echo))
     offer(echo, ANY_OBJECT, text={"type": "string", "default": None})
     offer(fail, ANY_OBJECT)
     offer(numbers, {"type": "array", "items": {"type": "integer"}})

@@ -57,8 +57,8 @@ class Intake(ClosingStream):
                 raise anyio.EndOfStream from None
             if isinstance(item, Exception):
                 await self._answer_rubbish(item)
-            elif await self._admit(item):
-                return item
+            elif (admitted := await self._admit(item)) is not None:
+                return admitted
 
     def __aiter__(self) -> Self:
         return self
@@ -91,7 +91,8 @@ class Intake(ClosingStream):
         else:
             await self._outlet.refuse(None, PARSE_ERROR, "Parse error: the message could not be read")
 
-    async def _admit(self, item: SessionMessage) -> bool:
+    async def _admit(self, item: SessionMessage) -> SessionMessage | None:
+        """The message as the SDK is to see it, if it is to."""
         message = item.message
         if isinstance(message, JSONRPCRequest):
             return await self._admit_request(item, message)
@@ -99,15 +100,14 @@ class Intake(ClosingStream):
             request_id = cancelled_request_id_from_params(message.params)
             if request_id is not None:
                 self._on_cancel(request_id)
-        return True
+        return item
 
-    async def _admit_request(self, item: SessionMessage, request: JSONRPCRequest) -> bool:
+    async def _admit_request(self, item: SessionMessage, request: JSONRPCRequest) -> SessionMessage | None:
         size = item.size if isinstance(item, ReceivedMessage) else 0
         if not self._backlog.add(request.id, size):
             await self._outlet.refuse(request.id, INVALID_REQUEST, "Invalid request: an unanswered request has this id")
-            return False
-        item.metadata = ServerMessageMetadata(on_request_unanswered=partial(self._settle, request.id))
-        return True
+            return None
+        return SessionMessage(request, ServerMessageMetadata(on_request_unanswered=partial(self._settle, request.id)))
 
     async def _settle(self, request_id: RequestId) -> None:
         self._backlog.settle(request_id)
