@@ -139,6 +139,8 @@ class _Writer:
         lines, result = self.check(schema, "v", "r-1")
         if result == "y":
             lines = [*lines, f"put(o,{name},y)"]
+        if required and schema.get("type") in _NEVER_NULL:
+            return [f"v=o.get({name})", *lines]  # a missing member reads as None, which the check refuses
         if required:
             return [f"v=o.get({name},M)", "if v is M:raise Mismatch", *lines]
         return [f"v=o.get({name},M)", "if v is not M:", " n+=1", *[f" {line}" for line in lines]]
@@ -211,7 +213,7 @@ _NUMBER_KEY = "if key(v) not in KEYS:raise Mismatch"
 
 #: The statements that check a scalar ``v``, by its type and whether literals limit it.
 _SCALARS: dict[tuple[str, bool], tuple[str, ...]] = {
-    ("string", False): ("if type(v) is not str:no(v)", "if not v.isascii():clean(v)"),
+    ("string", False): ("if type(v) is not str or not v.isascii():text(v)",),
     ("string", True): ("if type(v) is not str or v not in KEYS:no(v)",),
     ("integer", False): _INTEGER,
     ("integer", True): (*_INTEGER, _NUMBER_KEY),
@@ -222,6 +224,7 @@ _SCALARS: dict[tuple[str, bool], tuple[str, ...]] = {
     ("null", False): ("if v is not None:no(v)",),
     ("null", True): ("if v is not None:no(v)",),
 }
+_NEVER_NULL = frozenset(("string", "integer", "number", "boolean"))
 #: What an array's first item must not be for a check of all items at C speed.
 _BULK = {
     "string": "type(o[0]) is not str",
@@ -257,6 +260,13 @@ def _no(value: Any) -> NoReturn:
 
 
 _PLAIN = frozenset((str, int, float, bool, dict, list, tuple, FrozenDict, FrozenList))
+
+
+def _text(value: Any) -> None:
+    """Take text beyond ASCII that has no lone surrogate."""
+    if type(value) is not str:
+        _no(value)
+    snapshot.clean(value)
 
 
 def _rest(out: FrozenDict, declared: frozenset[str], room: int, memo: dict[int, Any]) -> None:
@@ -303,7 +313,6 @@ def _tools() -> dict[str, Any]:
         "HIGH": snapshot.ALWAYS_PRINTS,
         "Mismatch": Mismatch,
         "Unusual": snapshot.Unusual,
-        "clean": snapshot.clean,
         "filldict": dict.update,
         "filllist": list.extend,
         "freeze": snapshot.freeze,
@@ -315,5 +324,6 @@ def _tools() -> dict[str, Any]:
         "plain": snapshot.plain_scalars,
         "put": dict.__setitem__,
         "rest": _rest,
+        "text": _text,
         "unshared": _unshared,
     }
