@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from dsh_runtime.cli.errors import CliError
+from dsh_runtime.cli.text import shortened
 
 _MAX_QUOTED = 60
 
@@ -169,4 +170,4 @@ def _kind(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    return repr(text if len(text) <= _MAX_QUOTED else f"{text[: _MAX_QUOTED - 1]}…")
+    return repr(shortened(text, _MAX_QUOTED))

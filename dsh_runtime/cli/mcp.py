@@ -37,22 +37,27 @@ def command(options: Options) -> int:
 
 
 async def _serve(interruption: Interruption, options: Options) -> int:
+    from dsh_hookspecs import HarnessError
+
     from dsh_runtime.cli.session import open_session
 
     async with open_session(options) as host:
         if host.ctx.get(SERVICE) is None:
             await _mount_default(host)
-        await getattr(host.ctx, SERVICE).serve_stdio()
+        try:
+            await getattr(host.ctx, SERVICE).serve_stdio()
+        except HarnessError as error:
+            raise CliError(str(error)) from error
     return SUCCESS
 
 
 async def _mount_default(host: Host) -> None:
     """Load the installed server behind the plugins of the config."""
-    from dsh_runtime.loader.discover import find_installed
+    from dsh_runtime.cli.installed import is_installed
     from dsh_runtime.loader.model import PluginRow
     from dsh_runtime.loader.resolve import resolve_plugin
 
-    if find_installed(DEFAULT) is None:
+    if not is_installed(DEFAULT):
         raise CliError(
             f"no plugin provides the service '{SERVICE}', and the plugin '{DEFAULT}' is not installed; "
             "install dsh-plugin-mcp-server"

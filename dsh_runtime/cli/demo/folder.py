@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from dsh_runtime.cli.errors import CliError
-from dsh_runtime.loader.discover import find_installed
+from dsh_runtime.cli.installed import is_installed
 
 WHEELS: Final = ("greet", "fs", "permission-gate", "timeout")
 
@@ -97,7 +97,7 @@ def write_folder(folder: Path) -> Path:
 
 def check_wheels() -> None:
     """The tour needs plugins that come as wheels of their own."""
-    missing = [name for name in WHEELS if find_installed(name) is None]
+    missing = [name for name in WHEELS if not is_installed(name)]
     if missing:
         names = ", ".join(f"'{name}'" for name in missing)
         wheels = " ".join(f"dsh-plugin-{name}" for name in missing)

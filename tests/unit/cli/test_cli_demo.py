@@ -1,0 +1,81 @@
+"""``dsh-run demo`` shows what really happens, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dsh_runtime.cli.demo.steps as steps
+from dsh_runtime.cli.demo.steps import STEPS, Step
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the demo makes its folder."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    return place
+
+
+def test_the_tour_keeps_its_promises(run: Run, temporary: Path) -> None:
+    """Exit code 0, every call told with its stages, the folder gone."""
+    ended = run("demo")
+    assert (ended.code, ended.err) == (0, "")
+    assert "Not as promised" not in ended.out
+    assert [step.title for step in STEPS if step.title not in ended.out] == []
+    assert list(temporary.iterdir()) == []
+
+
+def test_the_tour_is_told_line_by_line(run: Run) -> None:
+    """What a stage decided stands beside its name."""
+    lines = run("demo").out.splitlines()
+    start = lines.index("2  A denied call")
+    assert lines[start + 1] == '   fs_read(path=".env")'
+    assert lines[start + 2].startswith("   pre-execute   deny  The permission gate denies 'fs_read'")
+    assert lines[start + 3 : start + 5] == ["   post-execute  accept", "   result        DENIED by plugin 'gate'"]
+
+
+def test_a_program_gets_the_tour_as_one_document(run: Run) -> None:
+    """With the results as ``call`` gives them."""
+    document = json.loads(run("demo", "-o", "json").out)
+    assert document["ok"] is True
+    codes = [(call["result"]["error"] or {}).get("code") for call in document["calls"]]
+    assert codes == [None, "DENIED", "APPROVAL_UNAVAILABLE", None, "TOOL_TIMEOUT"]
+    assert [call["result"]["is_error"] for call in document["calls"]] == [False, True, True, True, True]
+
+
+def test_a_promise_that_is_broken_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is shown is what happened, and the exit code says so."""
+    broken = Step("Wrong", "Never shown.", "greet", {"name": "Ada"}, (("result", "DENIED"),))
+    monkeypatch.setattr(steps, "STEPS", (broken,))
+    ended = run("demo")
+    assert ended.code == 1
+    assert "Not as promised, which was: result DENIED" in ended.out
+    assert "Never shown." not in ended.out
+
+
+def test_wheels_that_are_missing_are_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the line that installs them."""
+    import dsh_runtime.cli.demo.folder as folder
+
+    monkeypatch.setattr(folder, "is_installed", lambda name: name != "timeout")
+    assert run("demo") == (
+        2,
+        "",
+        "error: the demo uses plugins that are not installed: 'timeout'; run: pip install dsh-plugin-timeout\n",
+    )
+
+
+def test_the_tour_is_drawn_on_a_terminal(run: Run) -> None:
+    """With the same words."""
+    ended = run("-o", "rich", "demo")
+    assert ended.code == 0
+    assert "DENIED by plugin 'gate'" in ended.out
