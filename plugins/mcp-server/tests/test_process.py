@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -16,6 +18,7 @@ import trio
 Piped = Callable[..., AbstractAsyncContextManager[Any]]
 OverStdio = Callable[..., AbstractAsyncContextManager[tuple[Any, Path]]]
 ERAS = ("auto", "legacy")
+PATIENCE = 20
 WAITING = {"name": "wait", "_meta": {"progressToken": "t"}}
 
 
@@ -138,6 +141,20 @@ async def test_answers_to_nothing_and_notifications_of_nothing_are_ignored(piped
     assert pipes.events("result") == []
 
 
+async def test_a_call_that_is_cancelled_in_the_same_breath_is_not_answered(piped: Piped) -> None:
+    """Whether it has begun by then or not, it does not go on."""
+    async with piped() as pipes:
+        await pipes.greet()
+        for number in range(20):
+            call = {"id": number, "method": "tools/call", "params": {"name": "wait"}}
+            cancel = {"method": "notifications/cancelled", "params": {"requestId": number, "reason": "never mind"}}
+            await _send_at_once(pipes, [call, cancel])
+            assert (await pipes.ask("ping", "p"))["id"] == "p"
+        await pipes.process.stdin.aclose()
+        assert await pipes.rest() == []
+    assert {entry["code"] for entry in pipes.events("result")} <= {"ABORTED", "ABORTED_BEFORE_DISPATCH"}
+
+
 async def test_a_client_that_closes_its_pipes_mid_call_leaves_nothing_running(piped: Piped) -> None:
     """The call is aborted and observed, and the process ends by itself."""
     async with piped() as pipes:
@@ -173,6 +190,22 @@ async def test_a_client_that_closes_only_its_requests_gets_its_answers(piped: Pi
         answers = await pipes.rest()
     assert {answer["id"] for answer in answers} == {1, 2}
     assert [entry["code"] for entry in pipes.events("result")] == [None, "ABORTED"]
+
+
+def test_files_can_stand_in_for_pipes(command: tuple[list[str], Path], tmp_path: Path) -> None:
+    """``dsh-run mcp < requests > answers``, for scripts; and with nothing to read there is nothing to do."""
+    requests, answers = tmp_path / "requests", tmp_path / "answers"
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
+    asked: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": _calling("echo", text="from a file")},
+    ]
+    requests.write_text("".join(json.dumps({"jsonrpc": "2.0", **each}) + "\n" for each in asked))
+    for source, count in ((requests, 2), (Path(os.devnull), 0)):
+        with source.open() as stdin, answers.open("w") as stdout:
+            subprocess.run(command[0], stdin=stdin, stdout=stdout, check=True, timeout=PATIENCE)
+        assert len(answers.read_text().splitlines()) == count
 
 
 async def test_a_client_that_sends_everything_before_it_reads_is_served(piped: Piped) -> None:

@@ -277,6 +277,29 @@ async def test_the_clients_cancel_aborts_the_call(serve: Serve, mode: str) -> No
         assert [each.code for each in served.seen] == ["ABORTED"]
 
 
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_cancelled_request_makes_room_for_another(serve: Serve, mode: str) -> None:
+    """It is never answered, and counts as unanswered no longer."""
+    async with serve(max_pending_requests=2, max_concurrent_calls=1) as served:
+        begun = trio.Event()
+
+        async def wait(args: Any, exec: Any) -> Any:
+            begun.set()
+            await trio.sleep_forever()
+
+        served.offer("wait", wait)
+        served.offer("echo", echo)
+        async with served.client(mode) as client:
+            for _ in range(10):
+                begun = trio.Event()
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(client.call_tool, "wait", {})
+                    await begun.wait()
+                    nursery.cancel_scope.cancel()
+            assert not (await client.call_tool("echo", {})).is_error
+    assert [each.code for each in served.seen] == ["ABORTED"] * 10 + [None]
+
+
 async def test_a_cancelled_call_still_goes_through_its_later_stages(serve: Serve) -> None:
     """It is told by its signal, and not torn out of the pipeline."""
     begun, judged = trio.Event(), []

@@ -5,7 +5,7 @@ end of this process's stdin and stdout until it leaves; ``serve(read_stream, wri
 message streams. Every client session is a scope of its own, and its key is the agent of the session's calls.
 
 Layering, lowest first: ``_config``, ``_wire``, ``_streams``, ``_limits``; ``_tools``, ``_results``; ``_calls``,
-``_backlog``; ``_intake``, ``_outlet``, ``_news``; ``_methods``; ``_session``; ``_lines``, ``_fds``, ``_stdio``;
+``_backlog``; ``_outlet``, ``_intake``, ``_news``; ``_methods``; ``_session``; ``_lines``, ``_fds``; ``_stdio``;
 ``_service``. The MCP SDK is imported when the first client is served, not before.
 """
 
