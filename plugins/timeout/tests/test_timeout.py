@@ -13,8 +13,13 @@ import pytest
 import trio
 from dsh_hookspecs import (
     AbortController,
+    ApprovalOutcome,
+    ApprovalRequest,
+    Ask,
     ContextMessage,
     HarnessError,
+    PreToolDecision,
+    ToolExecution,
     ToolExecutionFailure,
     ToolExecutionSuccess,
 )
@@ -37,9 +42,9 @@ class Host:
         )
         self.ctx.tools.register(tool)
 
-    async def call(self, name: str = "work", signal: Any = None) -> Any:
+    async def call(self, name: str = "work", signal: Any = None, agent: Any = None) -> Any:
         signal = signal or AbortController().signal
-        return await self.ctx.tools.execute(ToolExecutionInput("c1", name, {}, signal))
+        return await self.ctx.tools.execute(ToolExecutionInput("c1", name, {}, signal, agent=agent))
 
 
 @asynccontextmanager
@@ -280,3 +285,75 @@ async def test_the_readmes_config_is_taken() -> None:
     config = tomllib.loads(readme.partition("```toml\n")[2].partition("```")[0])
     async with open_host(config):
         pass
+
+
+def ask_slowly(ctx: Any, about: str) -> None:
+    """Have a person asked about one tool, who takes a hundred seconds to say yes."""
+
+    async def policy(exec: ToolExecution, next: Callable[[], Any]) -> PreToolDecision:
+        decision: PreToolDecision = Ask() if exec.name == about else await next()
+        return decision
+
+    async def person(request: ApprovalRequest) -> ApprovalOutcome:
+        await trio.sleep(100)
+        return "allowed-once"
+
+    ctx.on("tools/pre-execute", policy)
+    ctx.on("approval/request", person)
+
+
+def nesting(ctx: Any, name: str, *, before: float = 0, after: float = 0) -> Body:
+    """A body that calls another tool, with work of its own before and after."""
+
+    async def execute(args: Any, exec: Any) -> str:
+        await trio.sleep(before)
+        inner = ToolExecutionInput("inner", name, {}, exec.signal, agent=exec.agent, parent=exec.token)
+        await ctx.tools.execute(inner)
+        await trio.sleep(after)
+        return "done"
+
+    return execute
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(("after", "expected"), [(1.5, None), (2.5, "TOOL_TIMEOUT")])
+async def test_a_person_who_is_asked_about_a_nested_call_holds_every_deadline_around_it(
+    autojump_clock: MockClock, after: float, expected: str | None
+) -> None:
+    async with limited() as host:
+        ask_slowly(host.ctx, about="inner")
+        host.add(nesting(host.ctx, "middle", before=1, after=after), timeout=3)
+        host.add(nesting(host.ctx, "inner"), name="middle")
+        host.add(sleeping(0), timeout=1, name="inner")
+        result = await host.call(agent="ada")
+        assert (code(result) if result.is_error else None) == expected
+        assert trio.current_time() == pytest.approx(101 + min(after, 2))
+
+
+@pytest.mark.trio
+async def test_a_person_who_is_asked_holds_no_other_deadline(autojump_clock: MockClock) -> None:
+    async with limited() as host, trio.open_nursery() as nursery:
+        ask_slowly(host.ctx, about="inner")
+        host.add(nesting(host.ctx, "inner"), timeout=3, name="asker")
+        host.add(sleeping(0), name="inner")
+        host.add(sleeping(60), timeout=2)
+
+        async def ask() -> None:
+            assert not (await host.call("asker", agent="ada")).is_error
+
+        nursery.start_soon(ask)
+        assert code(await host.call()) == "TOOL_TIMEOUT"
+        assert trio.current_time() == pytest.approx(2)
+
+
+@pytest.mark.trio
+async def test_a_body_that_keeps_the_loop_busy_past_its_deadline_is_timed_out_too(mock_clock: MockClock) -> None:
+    async def execute(args: Any, exec: Any) -> str:
+        mock_clock.jump(5)
+        return "done"
+
+    async with limited() as host:
+        host.add(execute, timeout=2)
+        result = await host.call()
+    assert code(result) == "TOOL_TIMEOUT"
+    assert "after 5 s, its work done" in result.error.message
