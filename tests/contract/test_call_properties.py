@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import math
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import trio
@@ -66,7 +69,8 @@ async def _run(plans: Sequence[Plan]) -> tuple[Planned, list[Any]]:
         planned = Planned(Recorder(host.ctx))
         await trio.testing.wait_all_tasks_blocked()
         before = trio.lowlevel.current_statistics().tasks_living
-        outcomes = await planned.run(plans)
+        with _within_reason(plans):
+            outcomes = await planned.run(plans)
         _check_results(planned, plans, outcomes)
         await trio.testing.wait_all_tasks_blocked()
         assert trio.lowlevel.current_statistics().tasks_living == before
@@ -74,6 +78,20 @@ async def _run(plans: Sequence[Plan]) -> tuple[Planned, list[Any]]:
         assert planned.started == planned.ended
         assert trio.to_thread.current_default_thread_limiter().borrowed_tokens == 0
     return planned, outcomes
+
+
+@contextlib.contextmanager
+def _within_reason(plans: Sequence[Plan]) -> Iterator[None]:
+    """Fail instead of hanging: in virtual time, or in real time where a thread would let virtual time jump."""
+    threaded = any(plan.tool == "threaded" for plan in plans)
+    token = trio.lowlevel.current_trio_token()
+    with trio.move_on_after(math.inf if threaded else 1000) as scope:
+        timer = threading.Timer(20, token.run_sync_soon, [scope.cancel])
+        if threaded:
+            timer.start()
+        yield
+        timer.cancel()
+    assert not scope.cancelled_caught, "a call never came to rest"
 
 
 def _check_results(planned: Planned, plans: Sequence[Plan], outcomes: Sequence[Any]) -> None:
