@@ -332,3 +332,11 @@ def test_a_schema_that_contains_itself_is_refused() -> None:
     loop["items"] = loop
     with pytest.raises(JsonSchemaError, match="contains itself"):
         assert_supported_json_schema(loop)
+
+
+@pytest.mark.parametrize("kind", ["integer", "number"])
+def test_an_integer_too_long_to_print_fits_no_schema(kind: str) -> None:
+    for schema, value in (({"type": kind}, 10**5000), ({"type": "array", "items": {"type": kind}}, [10**5000])):
+        with pytest.raises(Mismatch):
+            compile_schema(schema).freeze(value)
+        assert compile_schema(schema).explain(value)

@@ -244,3 +244,14 @@ def test_operators_that_make_new_containers_leave_the_frozen_one_alone() -> None
     assert (frozen | {"b": 2}) == {"a": [1], "b": 2}
     assert frozen["a"] + [2] == [1, 2]
     assert frozen == {"a": [1]}
+
+
+def test_a_shared_container_counts_at_the_deepest_place_where_it_stands() -> None:
+    shared = [[["x"]]]
+    for levels in (5, 150):
+        deep: Any = shared
+        for _ in range(levels):
+            deep = [deep]
+        assert snapshot_json([shared, deep], max_depth=levels + 4)
+        with pytest.raises(JsonValueError):
+            snapshot_json([shared, deep], max_depth=levels + 3)
