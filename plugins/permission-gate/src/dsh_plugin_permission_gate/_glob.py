@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, Protocol
 
-from attrs import field, frozen
+from attrs import frozen
 
 #: Longer globs are refused: the cost of a match stays in proportion to the text.
 MAX_GLOB: Final = 1000
@@ -50,10 +50,9 @@ class _Literal:
     """A piece of plain characters."""
 
     chars: str
-    width: int = field(init=False)
 
-    @width.default
-    def _measure(self) -> int:
+    @property
+    def width(self) -> int:
         return len(self.chars)
 
     def at(self, text: str, start: int) -> bool:

@@ -33,25 +33,25 @@ class ValueGlobs(Protocol):
 class Globs:
     """Globs of which any may match a text.
 
-    Those that come down to fixed texts are looked up together, which is what keeps a call cheap; ``_others`` are the
+    Those that come down to fixed texts are looked up together, which is what keeps a call cheap; ``others`` are the
     rest.
     """
 
     sources: tuple[str, ...]
-    _wholes: frozenset[str]
-    _starts: tuple[str, ...]
-    _ends: tuple[str, ...]
-    _parts: tuple[str, ...]
-    _others: tuple[Glob, ...]
+    wholes: frozenset[str]
+    starts: tuple[str, ...]
+    ends: tuple[str, ...]
+    parts: tuple[str, ...]
+    others: tuple[Glob, ...]
 
     def match(self, text: str) -> bool:
         """Whether one of the globs covers the whole text."""
-        if text in self._wholes or text.startswith(self._starts) or text.endswith(self._ends):
+        if text in self.wholes or text.startswith(self.starts) or text.endswith(self.ends):
             return True
-        for part in self._parts:
+        for part in self.parts:
             if part in text:
                 return True
-        return bool(self._others) and any(glob.matches(text) for glob in self._others)
+        return bool(self.others) and any(glob.matches(text) for glob in self.others)
 
 
 @frozen

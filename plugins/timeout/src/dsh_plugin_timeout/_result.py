@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from dsh_hookspecs import DeadlineError, ToolErrorInfo, ToolExecutionFailure, ToolExecutionResult, ToolFailure
+from dsh_hookspecs import (
+    DeadlineError,
+    ToolErrorInfo,
+    ToolExecutionFailure,
+    ToolExecutionResult,
+    ToolExecutionSuccess,
+    ToolFailure,
+)
 
 #: The codes of a body that stopped, or never began, because of its signal.
 _STOPPED: Final = ("ABORTED", "ABORTED_BEFORE_DISPATCH")
@@ -25,7 +32,7 @@ def timed_out(tool: str, seconds: float, used: float, late: ToolExecutionResult)
 
 def _outcome(late: ToolExecutionResult) -> str:
     """How the body ended, as far as its result tells."""
-    if not late.is_error:
+    if isinstance(late, ToolExecutionSuccess):
         return ", its work done: what it did stands, its value came too late."
     if late.error.info is None or late.error.info.code not in _STOPPED:
         return f", with an error of its own: {late.error.message}"
