@@ -4,8 +4,10 @@ Layering, lowest first; nothing is imported from the host before a command runs:
 
     main
     app
-    call  tools  plugins  check  config  mcp  completion  demo
+    call  tools  plugins  check  config  mcp  completion  demo (by name alone)
     session  arguments  results  survey  installed
     running  logs  output (looks)
-    options  text  errors
+    options
+    errors
+    text
 """

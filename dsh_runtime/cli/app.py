@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from importlib import import_module
 from typing import Final
 
 import click
 
 from dsh_runtime import __version__
-from dsh_runtime.cli.errors import USAGE, CliError, error_lines, exit_code
-from dsh_runtime.cli.options import common_options, examples
-from dsh_runtime.cli.text import visible
-
-PROGRAM: Final = "dsh-run"
-COMPLETION_VARIABLE: Final = "_DSH_RUN_COMPLETE"
+from dsh_runtime.cli.errors import USAGE, CliError, complain, error_lines, exit_code
+from dsh_runtime.cli.options import COMPLETION_VARIABLE, PROGRAM, common_options, examples
 
 COMMANDS: Final = {
     "demo": "dsh_runtime.cli.demo.command",
@@ -97,9 +92,3 @@ def run(args: list[str]) -> int:
         for line in error_lines(error):
             complain(line)
         return exit_code(error)
-
-
-def complain(line: str) -> None:
-    """Tell an error on stderr."""
-    if sys.stderr is not None:
-        click.echo(f"{click.style('error:', fg='red', bold=True)} {visible(line)}", err=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsh_runtime.cli.errors import FAILED, SUCCESS, CliError
+from dsh_runtime.cli.errors import FAILED, SUCCESS, CliError, complain
 from dsh_runtime.cli.options import Options, common_options, examples, pass_options
 
 if TYPE_CHECKING:
@@ -84,7 +84,6 @@ def _parameters_of(host: Host, name: str) -> Any:
 
 def show_result(output: Output, name: str, result: ToolExecutionResult) -> None:
     """Show a result: content on stdout, or what went wrong on stderr; as JSON everything on stdout."""
-    from dsh_runtime.cli.app import complain
     from dsh_runtime.cli.results import content_text, failure_line, own_feedback, result_document
 
     if output.is_json:

@@ -11,7 +11,6 @@ from dsh_runtime.cli.options import Options, common_options, examples, pass_opti
 
 if TYPE_CHECKING:
     from dsh_runtime.cli.output import Output
-    from dsh_runtime.cli.running import Interruption
     from dsh_runtime.loader.errors import ConfigProblem
     from dsh_runtime.loader.host import Host
 
@@ -32,10 +31,10 @@ def command(options: Options) -> int:
     from dsh_runtime.cli.running import run
 
     output = Output(options.output)
-    return run(lambda interruption: _check(interruption, options, output))
+    return run(lambda interruption: _check(options, output))
 
 
-async def _check(interruption: Interruption, options: Options, output: Output) -> int:
+async def _check(options: Options, output: Output) -> int:
     from dsh_runtime.cli.session import open_session
 
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dsh_runtime.cli.errors import SUCCESS
-from dsh_runtime.cli.options import examples
+from dsh_runtime.cli.options import COMPLETION_VARIABLE, PROGRAM, examples
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -20,14 +20,14 @@ SHELLS = ("bash", "zsh", "fish")
     ),
 )
 @click.argument("shell", type=click.Choice(SHELLS))
-def command(shell: str) -> int:
+@click.pass_context
+def command(context: click.Context, shell: str) -> int:
     """Print the script that lets SHELL complete commands, options and file names."""
     from click.shell_completion import get_completion_class
 
-    from dsh_runtime.cli.app import COMPLETION_VARIABLE, PROGRAM, cli
     from dsh_runtime.cli.output import Output
 
     kind = get_completion_class(shell)
     assert kind is not None, "click completes in each of SHELLS"
-    Output("plain").text(kind(cli, {}, PROGRAM, COMPLETION_VARIABLE).source())
+    Output("plain").text(kind(context.find_root().command, {}, PROGRAM, COMPLETION_VARIABLE).source())
     return SUCCESS

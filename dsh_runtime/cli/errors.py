@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Final
 
 import click
+
+from dsh_runtime.cli.text import visible
 
 SUCCESS: Final = 0
 FAILED: Final = 1
@@ -36,6 +39,12 @@ def error_lines(error: click.ClickException) -> list[str]:
 def exit_code(error: click.ClickException) -> int:
     """The exit code that an error asks for."""
     return error.code if isinstance(error, CliError) else error.exit_code
+
+
+def complain(line: str) -> None:
+    """Tell an error on stderr."""
+    if sys.stderr is not None:
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {visible(line)}", err=True)
 
 
 def _on_one_line(message: str) -> str:

@@ -8,8 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from dsh_runtime.cli.output import Part
-from dsh_runtime.cli.text import visible
+from dsh_runtime.cli.text import Part, visible
 
 
 def hanging(head: Sequence[Part], rest: Sequence[Part]) -> Table:

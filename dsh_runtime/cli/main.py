@@ -5,6 +5,7 @@ A mistake of the user's is told in one line; a bug keeps its traceback.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -26,10 +27,19 @@ def main(args: Sequence[str] | None = None) -> int:
         from dsh_runtime.cli.errors import INTERRUPTED
 
         return INTERRUPTED
-    except BrokenPipeError:
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC):
+            raise
         _let_go_of_stdout()
-        return _SIGPIPE_EXIT
+        return _SIGPIPE_EXIT if error.errno == errno.EPIPE else _tell_disk_full()
     return code
+
+
+def _tell_disk_full() -> int:
+    from dsh_runtime.cli.errors import FAILED, complain
+
+    complain("no space is left where the output goes; free some, or redirect it")
+    return FAILED
 
 
 def _let_go_of_stdout() -> None:

@@ -10,7 +10,6 @@ from dsh_runtime.cli.errors import SUCCESS, CliError
 from dsh_runtime.cli.options import Options, common_options, examples, pass_options
 
 if TYPE_CHECKING:
-    from dsh_runtime.cli.running import Interruption
     from dsh_runtime.loader.host import Host
 
 SERVICE: Final = "mcp_server"
@@ -33,10 +32,10 @@ def command(options: Options) -> int:
     """
     from dsh_runtime.cli.running import run
 
-    return run(lambda interruption: _serve(interruption, options))
+    return run(lambda interruption: _serve(options))
 
 
-async def _serve(interruption: Interruption, options: Options) -> int:
+async def _serve(options: Options) -> int:
     from dsh_hookspecs import HarnessError
 
     from dsh_runtime.cli.session import open_session

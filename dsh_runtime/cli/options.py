@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FORMATS = ("auto", "rich", "plain", "json")
+PROGRAM: Final = "dsh-run"
+COMPLETION_VARIABLE: Final = "_DSH_RUN_COMPLETE"
+FORMATS: Final = ("auto", "rich", "plain", "json")
 
 
 class Options:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias
 
-from dsh_runtime.cli.errors import FAILED, CliError
-from dsh_runtime.cli.text import columns, visible
+from dsh_runtime.cli.text import Part, columns, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-Part: TypeAlias = "str | tuple[str, str]"
-"""A piece of a line: a text, or a text and the style that it has on a terminal."""
 
 Look: TypeAlias = Literal["rich", "plain", "json"]
 _LOOKS: Final[tuple[Look, ...]] = ("rich", "plain", "json")
@@ -77,8 +72,9 @@ class Output:
 
     def show(self, renderable: RenderableType) -> None:
         """Print something of rich's."""
-        with _explaining():
-            self._console.print(renderable, soft_wrap=False)
+        with self._console.capture() as captured:
+            self._console.print(renderable)
+        self._write(captured.get())
 
     @property
     def _console(self) -> Console:
@@ -91,24 +87,12 @@ class Output:
     def _write(self, text: str) -> None:
         if self._stream is None:
             return
-        with _explaining():
-            try:
-                self._stream.write(text)
-            except UnicodeEncodeError:
-                encoding = self._stream.encoding or "ascii"
-                self._stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-            self._stream.flush()
-
-
-class _explaining:  # noqa: N801  # used like a function
-    """A full disk is not our bug; a reader that has left is no error at all, and is told apart further up."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError) and error.errno != errno.EPIPE:
-            raise CliError(f"stdout cannot be written: {error.strerror or error}; free it, or redirect it", code=FAILED)
+        try:
+            self._stream.write(text)
+        except UnicodeEncodeError:
+            encoding = self._stream.encoding or "ascii"
+            self._stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        self._stream.flush()
 
 
 def _look(wanted: str, stream: TextIO | None) -> Look:

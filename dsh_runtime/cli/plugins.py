@@ -11,9 +11,9 @@ from dsh_runtime.cli.errors import SUCCESS
 from dsh_runtime.cli.options import Options, common_options, examples, pass_options
 
 if TYPE_CHECKING:
-    from dsh_runtime.cli.output import Output, Part
-    from dsh_runtime.cli.running import Interruption
+    from dsh_runtime.cli.output import Output
     from dsh_runtime.cli.survey import PluginNode
+    from dsh_runtime.cli.text import Part
     from dsh_runtime.loader.discover import InstalledPlugin
 
 
@@ -34,10 +34,10 @@ def command(options: Options) -> int:
     from dsh_runtime.cli.running import run
 
     output = Output(options.output)
-    return run(lambda interruption: _plugins(interruption, options, output))
+    return run(lambda interruption: _plugins(options, output))
 
 
-async def _plugins(interruption: Interruption, options: Options, output: Output) -> int:
+async def _plugins(options: Options, output: Output) -> int:
     from dsh_runtime.cli.session import open_session
     from dsh_runtime.cli.survey import survey_installed, survey_plugins
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TypeAlias
+
+Part: TypeAlias = "str | tuple[str, str]"
+"""A piece of a line: a text, or a text and the style that it has on a terminal."""
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters but tab and newline, and those that turn the direction of a text."""

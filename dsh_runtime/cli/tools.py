@@ -11,7 +11,6 @@ from dsh_runtime.cli.options import Options, common_options, examples, pass_opti
 
 if TYPE_CHECKING:
     from dsh_runtime.cli.output import Output
-    from dsh_runtime.cli.running import Interruption
 
 
 @click.command(
@@ -30,10 +29,10 @@ def command(options: Options) -> int:
     from dsh_runtime.cli.running import run
 
     output = Output(options.output)
-    return run(lambda interruption: _tools(interruption, options, output))
+    return run(lambda interruption: _tools(options, output))
 
 
-async def _tools(interruption: Interruption, options: Options, output: Output) -> int:
+async def _tools(options: Options, output: Output) -> int:
     from dsh_runtime.cli.session import open_session
 
     async with open_session(options) as host:

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from dsh_runtime.cli.errors import CliError
 from dsh_runtime.cli.output import Output
 
 
@@ -19,13 +18,6 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
-
-
-class Full(io.StringIO):
-    """A stream whose disk is full."""
-
-    def write(self, text: str) -> int:
-        raise OSError(28, "No space left on device")
 
 
 def make_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
@@ -99,24 +91,3 @@ def test_a_closed_stdout_takes_everything(monkeypatch: pytest.MonkeyPatch) -> No
     Output().line("x")
     Output("json").document({})
     Output("rich").line("x")
-
-
-def test_a_full_disk_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit code 1: nothing about the config is wrong."""
-    monkeypatch.setattr(sys, "stdout", Full())
-    with pytest.raises(CliError) as caught:
-        Output().line("x")
-    assert caught.value.code == 1
-    assert caught.value.message.startswith("stdout cannot be written: No space left on device")
-
-
-def test_a_reader_that_has_left_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told apart further up."""
-
-    class Broken(io.StringIO):
-        def write(self, text: str) -> int:
-            raise BrokenPipeError(32, "Broken pipe")
-
-    monkeypatch.setattr(sys, "stdout", Broken())
-    with pytest.raises(BrokenPipeError):
-        Output().line("x")
