@@ -126,6 +126,7 @@ class Plan:
     post: Sequence[str] = ()
     body: str = "value"
     approval: str = "allowed-once"
+    parallel: bool = True
 
     @property
     def tool(self) -> str:
@@ -191,8 +192,10 @@ class Planned:
             rec.ctx.on("tools/post-execute", self._post(place))
             rec.ctx.tools.guard(self._guard(place))
         rec.ctx.on("tools/result", self._observe)
-        rec.tool("echo", self._body, finalized=False)
-        rec.ctx.tools.register(plain(self._threaded, {"type": "string"}, name="threaded"))
+        rec.tool("echo", self._body, finalized=False, is_concurrency_safe=_parallel)
+        rec.ctx.tools.register(
+            plain(self._threaded, {"type": "string"}, name="threaded", is_concurrency_safe=_parallel)
+        )
         rec.tool("inner", lambda args, exec: "inner", finalized=False)
 
     async def run(self, plans: Sequence[Plan]) -> list[Result | None]:
@@ -208,6 +211,16 @@ class Planned:
                 for index in range(len(plans)):
                     nursery.start_soon(one, index)
         return outcomes
+
+    async def run_batch(self, plans: Sequence[Plan], max_parallel: int) -> list[Result]:
+        """Run all calls as one batch."""
+        inputs = []
+        for index, plan in enumerate(plans):
+            caller = self.callers[str(index)] = AbortController()
+            more = {"call_id": str(index), "signal": caller.signal, "agent": self.agent}
+            inputs.append(self.rec.input(plan.tool, asdict(plan), **more))
+        async with trio.open_nursery() as self._background:
+            return list(await self.rec.ctx.tools.execute_batch(inputs, max_parallel))
 
     async def _call(self, call_id: str, plan: Plan) -> Result | None:
         caller = self.callers[call_id] = AbortController()
@@ -384,6 +397,10 @@ class Planned:
             return "ok"
         finally:
             self.ended[exec.call_id] = self.ended.get(exec.call_id, 0) + 1
+
+
+def _parallel(args: Any) -> bool:
+    return bool(args["parallel"])
 
 
 async def _soften(next: Any, milder: Any) -> Any:

@@ -21,7 +21,7 @@ from pipeline_kit import (
     text,
 )
 
-from dsh_runtime import AbortController, AbortSignal, Accept, Block, HarnessError
+from dsh_runtime import AbortController, AbortSignal, Accept, Block, HarnessError, open_host
 
 
 @pytest.fixture
@@ -102,6 +102,37 @@ async def test_in_a_wrapper_before_the_body(rec: Recorder, caller: AbortControll
     failure(await rec.call(signal=caller.signal), "ABORTED_BEFORE_DISPATCH")
     failure(seen[0], "ABORTED_BEFORE_DISPATCH")
     assert not rec.body_ran
+
+
+async def test_while_waiting_for_a_thread(caller: AbortController) -> None:
+    """All threads are busy, so the body has not begun."""
+    release = threading.Event()
+    ran: list[str] = []
+    results: list[Any] = []
+
+    def body(args: Any, exec: Any) -> str:
+        ran.append(exec.call_id)
+        assert release.wait(10)
+        return "ok"
+
+    async with open_host({"host": {"threads": 1}}) as host:
+        rec = Recorder(host.ctx)
+        rec.ctx.tools.register(plain(body))
+
+        async def call(signal: AbortSignal | None, call_id: str) -> None:
+            results.append(await rec.call(signal=signal, call_id=call_id))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(call, None, "first")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(call, caller.signal, "second")
+            await trio.testing.wait_all_tasks_blocked()
+            caller.abort()
+            await trio.testing.wait_all_tasks_blocked()
+            release.set()
+    assert ran == ["first"]
+    failure(results[0], "ABORTED_BEFORE_DISPATCH")
+    success(results[1])
 
 
 # During the body

@@ -355,7 +355,66 @@ async def test_a_deadline_of_the_callers_own_goes_on_to_it(rec: Recorder, autoju
 # Never swallowed
 
 
-@pytest.mark.parametrize("stage", ["tools/pre-execute", "tools/execute", "tools/post-execute"])
+def listens(rec: Recorder, stage: str, label: str, then: Callable[..., Any]) -> None:
+    """Register ``then(next)`` on a stage."""
+    if stage == "tools/post-execute":
+
+        async def post(exec: Any, result: Any, next: Any) -> Any:
+            return await then(next)
+
+        rec.post(label, post)
+    else:
+
+        async def listener(exec: Any, next: Any) -> Any:
+            return await then(next)
+
+        (rec.pre if stage == "tools/pre-execute" else rec.around)(label, listener)
+
+
+STAGES = ["tools/pre-execute", "tools/execute", "tools/post-execute"]
+
+
+async def fails(next: Any) -> Any:
+    raise RuntimeError("boom")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_failure_that_came_before_does_not_swallow_a_keyboard_interrupt(rec: Recorder, stage: str) -> None:
+    async def interrupted(next: Any) -> Any:
+        try:
+            return await next()
+        except Exception:
+            raise KeyboardInterrupt from None
+
+    rec.observe("R")
+    rec.tool()
+    listens(rec, stage, "A", interrupted)
+    listens(rec, stage, "B", fails)
+    with pytest.raises(KeyboardInterrupt):
+        await rec.call()
+    assert [result.is_error for result in rec.results] == [True]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_failure_that_came_before_does_not_swallow_the_callers_cancellation(
+    rec: Recorder, caller: Caller, stage: str
+) -> None:
+    step = Clockwork()
+
+    async def waits(next: Any) -> Any:
+        try:
+            return await next()
+        except Exception:
+            return await step.stop()
+
+    rec.tool()
+    listens(rec, stage, "A", waits)
+    listens(rec, stage, "B", fails)
+    await cancelled_while_waiting(caller, step)
+    assert [result.is_error for result in rec.results] == [True]
+
+
+@pytest.mark.parametrize("stage", STAGES)
 async def test_keyboard_interrupt_in_a_listener_is_not_swallowed_and_its_result_is_observed(
     rec: Recorder, stage: str
 ) -> None:
@@ -383,7 +442,7 @@ async def test_keyboard_interrupt_in_a_guard_is_not_swallowed_and_its_result_is_
     assert not rec.body_ran
 
 
-@pytest.mark.parametrize("stage", ["tools/pre-execute", "tools/execute", "tools/post-execute"])
+@pytest.mark.parametrize("stage", STAGES)
 async def test_system_exit_in_a_listener_is_an_ordinary_failure(rec: Recorder, stage: str) -> None:
     def leave(next: Any) -> Any:
         raise SystemExit(2)

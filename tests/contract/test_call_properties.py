@@ -49,6 +49,7 @@ def plans(**given: st.SearchStrategy[Any]) -> st.SearchStrategy[Plan]:
         "post": words(*POST),
         "body": st.sampled_from(BODY),
         "approval": st.sampled_from(APPROVAL),
+        "parallel": st.booleans(),
     }
     return st.builds(Plan, **{**kinds, **given})
 
@@ -59,18 +60,21 @@ LENIENT = {
 }
 
 
-def run(*plans: Plan) -> tuple[Planned, list[Any]]:
-    """Run the plans side by side in a host of their own, in virtual time; check what always holds."""
-    return trio.run(_run, plans, clock=trio.testing.MockClock(autojump_threshold=0))
+def run(*plans: Plan, batch: int | None = None) -> tuple[Planned, list[Any]]:
+    """Run the plans in a host of their own, in virtual time; check what always holds.
+
+    They run side by side, or as a batch of which so many may run in parallel.
+    """
+    return trio.run(_run, plans, batch, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
-async def _run(plans: Sequence[Plan]) -> tuple[Planned, list[Any]]:
+async def _run(plans: Sequence[Plan], batch: int | None) -> tuple[Planned, list[Any]]:
     async with open_host(policy_timeout(5)) as host:
         planned = Planned(Recorder(host.ctx))
         await trio.testing.wait_all_tasks_blocked()
         before = trio.lowlevel.current_statistics().tasks_living
         with _within_reason(plans):
-            outcomes = await planned.run(plans)
+            outcomes = await (planned.run(plans) if batch is None else planned.run_batch(plans, batch))
         _check_results(planned, plans, outcomes)
         await trio.testing.wait_all_tasks_blocked()
         assert trio.lowlevel.current_statistics().tasks_living == before
@@ -125,6 +129,24 @@ def test_the_same_where_policy_lets_the_body_start(plan: Plan) -> None:
 @given(st.lists(plans(), min_size=2, max_size=5))
 def test_the_same_for_calls_side_by_side(several: list[Plan]) -> None:
     run(*several)
+
+
+UNCANCELLED = {
+    "pre": words(*(word for word in PRE if word != "cancel")),
+    "wrap": words(*(word for word in WRAP if word != "cancel")),
+    "post": words(*(word for word in POST if word != "cancel")),
+    "body": st.sampled_from([word for word in BODY if word != "cancel"]),
+    "approval": st.sampled_from([word for word in APPROVAL if word != "cancel"]),
+}
+
+
+@quick(50)
+@given(st.lists(plans(**UNCANCELLED), min_size=1, max_size=6), st.integers(1, 4))
+def test_the_same_for_a_batch_and_results_come_in_its_order(several: list[Plan], at_most: int) -> None:
+    planned, outcomes = run(*several, batch=at_most)
+    roots = [call_id for call_id in planned.observed if ":" not in call_id]
+    assert roots == [str(index) for index in range(len(several))]
+    assert len(outcomes) == len(several)
 
 
 @quick(60)
