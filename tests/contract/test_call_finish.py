@@ -28,6 +28,7 @@ from dsh_runtime import (
     Accept,
     Ask,
     Block,
+    ContextMessage,
     Deny,
     HarnessError,
     ToolExecutionSuccess,
@@ -115,6 +116,24 @@ async def test_the_content_of_a_failure_is_its_message(rec: Recorder, case: str)
     if result.is_error:
         assert result.content == text(f"Error: {result.error.message}")
         assert result.error.message
+
+
+SURROGATE = "lone \ud800 surrogate"
+
+
+async def test_a_source_that_json_cannot_carry_never_reaches_a_result(rec: Recorder) -> None:
+    broken = ContextMessage(content=text("fine"), source=SURROGATE)
+    rec.tool("echo", lambda args, exec: exec.defer_context(broken) or "ok")
+    result = await rec.call()
+    assert result.is_error
+    assert all(context.source.encode() for context in result.additional_contexts)
+
+
+@pytest.mark.parametrize("given", [SURROGATE, 5], ids=ascii)
+async def test_a_code_that_json_cannot_carry_never_reaches_a_result(rec: Recorder, given: Any) -> None:
+    rec.tool("echo", raising(HarnessError("boom", code=given)))
+    shown = code(await rec.call())
+    assert shown is None or (isinstance(shown, str) and shown.encode())
 
 
 # Finalizers
@@ -229,6 +248,15 @@ async def test_system_exit_in_an_observer_is_contained(rec: Recorder) -> None:
     rec.observe("B")
     rec.tool()
     success(await rec.call())
+    assert rec.count("result:B") == 1
+
+
+async def test_keyboard_interrupt_in_an_observer_goes_on_once_all_have_observed(rec: Recorder) -> None:
+    rec.observe("A", raising(KeyboardInterrupt()))
+    rec.observe("B")
+    rec.tool()
+    with pytest.raises(KeyboardInterrupt):
+        await rec.call()
     assert rec.count("result:B") == 1
 
 
