@@ -35,7 +35,7 @@ class Output:
         if self.look == "rich":
             from rich.text import Text
 
-            self.show(Text.assemble(*map(_safe, parts)))
+            self.show(Text.assemble(*map(_safe, parts)), wrap=False)
         else:
             self._write("".join(visible(part if isinstance(part, str) else part[0]) for part in parts) + "\n")
 
@@ -70,10 +70,10 @@ class Output:
         unicode = "utf" in (getattr(self._stream, "encoding", None) or "utf-8").lower()
         self._write(json.dumps(document, indent=indent, ensure_ascii=not unicode or indent is not None) + "\n")
 
-    def show(self, renderable: RenderableType) -> None:
-        """Print something of rich's."""
+    def show(self, renderable: RenderableType, *, wrap: bool = True) -> None:
+        """Print something of rich's; without ``wrap``, the terminal breaks long lines and copies them whole."""
         with self._console.capture() as captured:
-            self._console.print(renderable)
+            self._console.print(renderable, soft_wrap=not wrap)
         self._write(captured.get())
 
     @property

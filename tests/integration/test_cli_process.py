@@ -236,3 +236,34 @@ def test_starting_imports_no_more_than_it_needs(folder: Path) -> None:
     assert not {"rich", "importlib.metadata", "mcp", "fastjsonschema", "asyncio"} & set(
         json.loads(imported("call", "greet", "name=Ada").replace("'", '"'))
     )
+
+
+def test_a_start_that_is_interrupted_unwinds(folder: Path, started: list[subprocess.Popen[str]]) -> None:
+    """A plugin whose ``apply`` never ends is cancelled; nothing has been called."""
+    text = "import os\nimport trio\n\n\nasync def apply(ctx):\n    os.write(2, b'started\\n')\n    await trio.sleep(60)\n"
+    (folder / "endless.py").write_text(text)
+    with (folder / "dsh.toml").open("a") as config:
+        config.write('[[plugin]]\nid = "endless"\nuse = "./endless.py"\n')
+    process = start(started, folder, "call", "greet", "name=Ada")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err == "unloaded\nerror: interrupted by SIGINT\n"
+
+
+def test_a_person_who_is_asked_holds_no_interrupted_call(
+    folder: Path, started: list[subprocess.Popen[str]]
+) -> None:
+    """The question is withdrawn, and the body never starts."""
+    (folder / "asks.py").write_text(
+        "import os\nimport trio\nfrom dsh_runtime import Ask\n\n\ndef apply(ctx):\n"
+        "    async def person(request):\n        os.write(2, b'started\\n')\n        await trio.sleep(60)\n\n"
+        "    ctx.on('tools/pre-execute', lambda exec: Ask('sure?'))\n    ctx.on('approval/request', person)\n"
+    )
+    with (folder / "dsh.toml").open("a") as config:
+        config.write('[[plugin]]\nid = "asks"\nuse = "./asks.py"\n')
+    process = start(started, folder, "call", "greet", "name=Ada", "-o", "json")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert json.loads(out)["error"]["code"] == "ABORTED_BEFORE_DISPATCH"
