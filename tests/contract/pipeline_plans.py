@@ -50,6 +50,7 @@ PRE = [
     "twice",
     "drop",
     "hang",
+    "fail at first",
 ]
 WRAP = [
     "pass",
@@ -113,7 +114,7 @@ BODY = [
     "thread raises",
 ]
 APPROVAL = ["allowed-once", "rejected", "expired", "cancelled", "unavailable", "rubbish", "raise", "abort", "cancel"]
-FAILING = {"raise", "raise coded", "exit", "rubbish", "nothing", "hang"}
+FAILING = {"raise", "raise coded", "exit", "rubbish", "nothing", "hang", "fail at first"}
 
 
 @frozen
@@ -181,6 +182,7 @@ class Planned:
         self.ended: dict[str, int] = {}
         self.observed: dict[str, list[Result]] = {}
         self.tokens: list[Any] = []
+        self._failed: set[Any] = set()
         self.callers: dict[str, AbortController] = {}
         self.scopes: dict[str, trio.CancelScope] = {}
         self.agent = rec.ctx.scope().key
@@ -277,6 +279,9 @@ class Planned:
             if word == "override":
                 await next()
                 return Allow()
+            if word == "fail at first" and (exec.token, place) not in self._failed:
+                self._failed.add((exec.token, place))
+                raise RuntimeError("planned")
             return await self._common(word, exec, next, Allow())
 
         return _sync_or_async(planned, "pre", place)

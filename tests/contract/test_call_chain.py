@@ -128,19 +128,38 @@ async def test_a_next_that_is_kept_raises_afterwards(rec: Recorder, stage: str) 
     assert rec.count("body:") == bodies
 
 
-async def test_a_next_that_was_called_but_never_heard_raises_afterwards(rec: Recorder) -> None:
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize(
+    ("stage", "answer"),
+    [
+        ("tools/pre-execute", Allow()),
+        ("tools/execute", ToolExecutionSuccess(value="own", content=[])),
+        ("tools/post-execute", Accept()),
+    ],
+)
+async def test_a_next_that_was_called_but_never_heard_raises_afterwards(
+    rec: Recorder, stage: str, answer: Any, alone: bool
+) -> None:
     kept: list[Awaitable[Any]] = []
+    heard: list[int] = []
 
     def keep(next: Next) -> Any:
         kept.append(next())
-        return ToolExecutionSuccess(value="own", content=[])
+        return answer
+
+    def behind(next: Next) -> Any:
+        heard.append(1)
+        return next()
 
     rec.tool()
-    rec.ctx.on("tools/execute", keep)
-    assert success(await rec.call()).value == "own"
+    rec.ctx.on(stage, keep)
+    if not alone:
+        rec.ctx.on(stage, behind)
+    success(await rec.call())
+    before = (len(heard), rec.count("body:"))
     with pytest.raises(Exception, match="next"):
         await kept[0]
-    assert not rec.body_ran
+    assert (len(heard), rec.count("body:")) == before
 
 
 async def test_a_next_in_a_background_task_keeps_the_call_until_its_body_has_rested(

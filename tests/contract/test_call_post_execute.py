@@ -323,6 +323,24 @@ async def test_a_failure_stays_one_although_a_listener_in_front_catches_it(rec: 
     failure(await rec.call(), "LISTENER_FAILED")
 
 
+async def test_a_failure_that_was_caught_stays_one_although_its_listener_would_accept_by_now(rec: Recorder) -> None:
+    async def catch(exec: Any, result: Any, next: Any) -> Any:
+        try:
+            return await next()
+        except Exception:
+            return Accept()
+
+    def fail_at_first(exec: Any, result: Any, next: Any) -> Any:
+        if rec.count("post-execute:B") == 1:
+            raise RuntimeError("boom")
+        return next()
+
+    rec.tool()
+    rec.post("A", catch)
+    rec.post("B", fail_at_first)
+    failure(await rec.call(), "LISTENER_FAILED")
+
+
 async def test_system_exit_in_a_listener_is_an_ordinary_failure(rec: Recorder) -> None:
     rec.tool()
     rec.post("A", raising(SystemExit(1)))

@@ -272,6 +272,39 @@ async def test_a_failure_stays_one_although_a_listener_in_front_catches_it(
     assert not desk.approval.requests
 
 
+def failing_at_first(rec: Recorder) -> Any:
+    """A listener (as B) that raises the first time that it is heard, and has no objection later."""
+
+    def listener(exec: Any, next: Any) -> Any:
+        if rec.count("pre-execute:B") == 1:
+            raise RuntimeError("boom")
+        return next()
+
+    return listener
+
+
+async def test_a_failure_that_was_caught_stays_one_although_its_listener_would_allow_by_now(rec: Recorder) -> None:
+    rec.tool()
+    rec.pre("A", catching(Allow()))
+    rec.pre("B", failing_at_first(rec))
+    failure(await rec.call(), "LISTENER_FAILED")
+    assert not rec.body_ran
+
+
+async def test_a_failure_that_was_caught_stays_one_although_next_is_called_again(rec: Recorder) -> None:
+    async def again(exec: Any, next: Any) -> Any:
+        try:
+            return await next()
+        except Exception:
+            return await next()
+
+    rec.tool()
+    rec.pre("A", again)
+    rec.pre("B", failing_at_first(rec))
+    failure(await rec.call(), "LISTENER_FAILED")
+    assert not rec.body_ran
+
+
 async def test_a_failure_stays_one_although_a_listener_in_front_denies(rec: Recorder) -> None:
     rec.tool()
     rec.pre("A", catching(Deny("no")))

@@ -158,7 +158,7 @@ def test_a_body_starts_once_exactly_when_policy_allows(plan: Plan) -> None:
         assert not outcome.is_error
 
 
-REFUSING = ("deny", "raise", "exit", "rubbish", "nothing", "hang")
+REFUSING = ("deny", "raise", "exit", "rubbish", "nothing", "hang", "fail at first")
 
 
 @quick(40)
