@@ -305,6 +305,18 @@ async def test_schemas_are_detached(rec: Recorder) -> None:
     assert parameters == {"type": "object", "properties": {}}
 
 
+async def test_display_look_up_and_dispatch_agree_on_the_nearest_tool_of_a_name(rec: Recorder) -> None:
+    parent = rec.ctx.scope()
+    child = rec.ctx.scope(parent=parent.key)
+    layers = {"host": (rec.ctx, None), "parent": (parent.ctx, parent.key), "child": (child.ctx, child.key)}
+    for layer, (ctx, _) in layers.items():
+        rec.tool("echo", lambda args, exec, layer=layer: layer, ctx=ctx, parameters={"title": layer})
+    for layer, (_, key) in layers.items():
+        (schema,) = rec.ctx.tools.schemas(key)
+        assert schema["parameters"] == rec.ctx.tools.get("echo", key).parameters == {"title": layer}
+        assert success(await rec.call(agent=key)).value == layer
+
+
 # tools/change
 
 
