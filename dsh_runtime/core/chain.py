@@ -30,7 +30,8 @@ class Next:
     def __call__(self) -> Delegation:
         if self.chain.closed:
             raise HookError(
-                f"next() of {self.chain.name!r} is called after its stage has ended; call it before the listener returns"
+                f"next() of {self.chain.name!r} is called after its stage has ended; "
+                "call it before the listener returns"
             )
         return Delegation(self)
 
@@ -86,7 +87,7 @@ class Chain:
             return self._default
         listener = self._listeners[index]
         answer = listener.call(*self._args, Next(self, index + 1))
-        if inspect.isawaitable(answer):
+        while inspect.isawaitable(answer):  # Twice, where an async listener plainly returns ``next()``.
             answer = await answer
         if answer is None or (self._event.info.returns and not isinstance(answer, self._event.info.returns)):
             discard(answer)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Generator, Hashable
 from typing import TYPE_CHECKING, Any
 
 import trio
 
-from dsh_runtime.core.effects import EffectStack, Step, raise_all
+from dsh_runtime.core.effects import EffectStack, is_ordinary, raise_all
 from dsh_runtime.core.errors import ServiceError
-from dsh_runtime.core.events import FIRST, ORDINARY, emit, listener_table, waterfall
+from dsh_runtime.core.events import FIRST, ORDINARY, Listener, emit, listener_table, waterfall
 from dsh_runtime.core.ledger import Entry
 from dsh_runtime.core.scopes import ScopeHandle, ScopeKey
 from dsh_runtime.core.services import SERVICE, bind
@@ -33,8 +34,12 @@ class Context:
         self.scope_key = scope
         self.realms = realms
         self.stack = stack
-        self.logger = logging.getLogger(f"dsh.plugin.{fiber.id}")
         self._bound: dict[str, tuple[Entry, Any]] = {}
+
+    @property
+    def logger(self) -> logging.Logger:
+        """The plugin's logger. (Made on demand: logging keeps every logger for good.)"""
+        return logging.getLogger(f"dsh.plugin.{self.fiber.id}")
 
     @property
     def root(self) -> Context:
@@ -61,14 +66,19 @@ class Context:
         if hasattr(Context, name) or name in self.__dict__:
             raise ServiceError(f"plugin {self.fiber.id!r} provides {name!r}, which contexts need themselves; rename it")
         self.stack.check_open(f"service {name!r}")
-        realm = self.realms.get(name)
-        holder = self.fiber.ledger.find(SERVICE, realm, name)
-        if holder is not None and holder.fiber is self.fiber:
-            self.fiber.ledger.remove(holder)
-        undo = self._register(SERVICE, value, name, ORDINARY, realm, f"service {name!r}")
-        entry = self.fiber.ledger.find(SERVICE, realm, name)
-        assert entry is not None
-        self.fiber.provided[realm, name] = entry
+        place = self.realms.get(name), name
+        provided = self.fiber.provided
+        if place in provided:
+            provided[place][1]()
+        entry = self._enter(SERVICE, value, name, ORDINARY, place[0])
+
+        def withdraw() -> None:
+            self.fiber.ledger.remove(entry)
+            if place in provided and provided[place][0] is entry:
+                del provided[place]
+
+        undo = self.stack.push(withdraw, f"service {name!r}")
+        provided[place] = (entry, undo)
         return undo
 
     def isolate(self, name: str) -> Context:
@@ -85,11 +95,9 @@ class Context:
     # Registrations.
 
     def on(self, event: str, fn: Callable[..., Any], *, prepend: bool = False) -> Callable[[], Any]:
-        """Listen to an event. ``fn`` takes any of the event's arguments by their names; ``prepend`` puts it in front."""
+        """Listen to an event. ``fn`` takes any of its arguments by their names; ``prepend`` puts it in front."""
         self.stack.check_open(f"a listener of {event!r}")
-        listener = self.fiber.kernel.events.listener(event, fn, self.fiber)
-        band = FIRST if prepend else ORDINARY
-        return self._register(listener_table(event), listener, None, band, self.scope_key, f"a listener of {event!r}")
+        return self._listen(self.fiber.kernel.events.listener(event, fn, self.fiber), FIRST if prepend else ORDINARY)
 
     def register(self, table: str, value: Any, *, key: Hashable | None = None) -> Callable[[], Any]:
         """Put ``value`` into one of a service's tables, for this context's scope; with ``key``, once per scope."""
@@ -118,9 +126,18 @@ class Context:
     ) -> Callable[[], Any]:
         fiber = self.fiber
         self.stack.check_open(label)
-        entry = Entry(fiber, table, scope, key, value, band, fiber.next_seq())
-        fiber.ledger.add(entry)
+        entry = self._enter(table, value, key, band, scope)
         return self.stack.push(lambda: fiber.ledger.remove(entry), label)
+
+    def _enter(self, table: str, value: Any, key: Hashable | None, band: int, scope: Hashable | None) -> Entry:
+        entry = Entry(self.fiber, table, scope, key, value, band, self.fiber.next_seq())
+        self.fiber.ledger.add(entry)
+        return entry
+
+    def _listen(self, listener: Listener, band: int) -> Callable[[], Any]:
+        scope = self.scope_key if listener.scoped else None
+        label = f"a listener of {listener.event!r}"
+        return self._register(listener_table(listener.event), listener, None, band, scope, label)
 
     # Scopes.
 
@@ -167,53 +184,50 @@ class Scope(ScopeHandle):
         self.ctx = Context(ctx.fiber, key, self.stack, ctx.realms)
         self._errors: list[BaseException] = []
         self._ended: trio.Event | None = None
-        self._step = ctx.stack.add(self.dispose, f"scope {key!r}")
+        # Its unwinding has a deadline of its own, and so have the plugins that were mounted through it.
+        self._step = ctx.stack.add(self.dispose, f"scope {key!r}", bounded=False)
         self._outer = ctx.stack
         if self.joined is not None:
-            self.joined.guests.append(self)
+            self.joined.guests[self] = None
 
     def dispose(self) -> Awaitable[None]:
         """End the scope now; await what comes back to wait until everything of it is undone."""
         if self._ended is None:
             self._ended = trio.Event()
-            self._outer.drop(self._step)
             self._end()
-        return self._until_ended()
+        return _Ending(self)
 
     def _end(self) -> None:
         """Close the key at once, so that no call slips in; only undo steps that wait are left to a task."""
-        for stack in self._stacks():
-            stack.closed = True
+        self.stack.closed = True
+        inner = [*reversed(self.guests)]
         if self.joined is None:
-            self._kernel.close_scope(self.key)
-        elif self in self.joined.guests:
-            self.joined.guests.remove(self)
-        for stack in self._stacks():
-            waiting = stack.unwind_ready(self._errors)
-            if waiting is not None:
-                stack.steps[Step(lambda waiting=waiting: waiting, "a step that waits")] = None  # type: ignore[misc]
-        if any(stack.steps for stack in self._stacks()):
-            self._kernel.nursery.start_soon(self._finish)
+            inner = [*self._kernel.close_scope(self), *inner]
+        else:
+            self.joined.guests.pop(self, None)
+        ending = [handle.dispose() for handle in inner]
+        if any(handle.stack.steps for handle in inner) or self.stack.unwind_ready(self._errors):
+            self._kernel.nursery.start_soon(self._finish, ending)
         else:
             self._ended_now()
 
-    async def _finish(self) -> None:
+    async def _finish(self, ending: list[Awaitable[None]]) -> None:
+        """Wait for the handles that end with this one, then undo what is left."""
         with trio.CancelScope(shield=True):
-            for stack in self._stacks():
-                self._errors += await stack.unwind(trio.current_time() + self._kernel.teardown_timeout)
+            for inner in ending:
+                with contextlib.suppress(Exception, BaseExceptionGroup):  # The inner handle has logged it.
+                    await inner
+            self._errors += await self.stack.unwind(self._kernel.teardown_timeout)
         self._ended_now()
 
     def _ended_now(self) -> None:
         assert self._ended is not None
+        self._outer.drop(self._step)
         self._ended.set()
         for error in self._errors:
             self.ctx.logger.error("undoing scope %r failed", self.key, exc_info=error)
-
-    def _stacks(self) -> list[EffectStack]:
-        return [*(guest.stack for guest in reversed(self.guests)), self.stack]
-
-    def _until_ended(self) -> Awaitable[None]:
-        return _Ending(self)
+            if not is_ordinary(error):
+                self._kernel.escalate(error)
 
 
 class _Ending:

@@ -53,7 +53,7 @@ class DeadlockError(HarnessError):
     default_code = "DEADLOCK"
 
 
-class TeardownTimeout(HarnessError):
+class TeardownTimeoutError(HarnessError):
     """An undo step did not end before the teardown's deadline."""
 
     default_code = "TEARDOWN_TIMEOUT"

@@ -19,6 +19,7 @@ from attrs import frozen
 from dsh_hookspecs import EventInfo, event_name, hook_name
 from dsh_hookspecs import specs as host_specs
 
+from dsh_runtime.core.effects import is_ordinary
 from dsh_runtime.core.errors import HookError
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Listener:
     event: str
     plugin: str
     fiber: Fiber
+    scoped: bool = True
 
     @property
     def where(self) -> str:
@@ -70,7 +72,7 @@ class EventTable:
         self._events: dict[str, Event] = {}
         self._namespaces: list[Any] = []
         self._manager: pluggy.PluginManager | None = None
-        self._resolved: dict[tuple[str, Hashable], tuple[Listener, ...]] = {}
+        self._resolved: dict[tuple[str, tuple[Hashable, ...]], tuple[Listener, ...]] = {}
         self._resolved_at = -1
         self.declare(host_specs)
 
@@ -82,6 +84,9 @@ class EventTable:
         for event in events:
             if event.info.name in self._events:
                 raise HookError(f"event {event.info.name!r} is declared twice; rename the second one")
+            if event.hook in self._by_hook():
+                other = self._by_hook()[event.hook].info.name
+                raise HookError(f"events {other!r} and {event.info.name!r} share the hook {event.hook!r}; rename one")
         self._events.update({event.info.name: event for event in events})
         self._namespaces.append(namespace)
         self._manager = None
@@ -106,15 +111,17 @@ class EventTable:
         """Every declared event."""
         return tuple(self._events)
 
-    def listener(self, name: str, function: Callable[..., Any], fiber: Fiber) -> Listener:
+    def listener(self, name: str, function: Callable[..., Any], fiber: Fiber, *, warn: bool = True) -> Listener:
         """Check a function against its event and make a listener of it."""
         event = self.get(name, fiber.id)
         if not callable(function):
             raise HookError(f"plugin {fiber.id!r} gives {function!r} as listener of {name!r}; give a function")
         taken = _arguments_of(function, event, fiber.id)
         self._check_sync(event, function, fiber.id)
-        _warn(event, taken)
-        return Listener(_adapt(function, taken, event.arguments), function, name, fiber.id, fiber)
+        if warn:
+            _warn(event, taken)
+        call = _adapt(function, taken, event.arguments)
+        return Listener(call, function, name, fiber.id, fiber, event.info.scoped)
 
     def carrier_listeners(
         self, hooks: Mapping[str, Callable[..., Any]], fiber: Fiber
@@ -129,7 +136,8 @@ class EventTable:
             event = self._by_hook()[self._hook_of(attribute, function)]
             options = _options(function)
             band = FIRST if options.get("tryfirst") else LAST if options.get("trylast") else ORDINARY
-            listeners.append((self.listener(event.info.name, function, fiber), band))
+            # pluggy has given the warnings of deprecated hooks and arguments.
+            listeners.append((self.listener(event.info.name, function, fiber, warn=False), band))
         return listeners
 
     def listeners(self, name: str, scopes: tuple[Hashable, ...] = ()) -> tuple[Listener, ...]:
@@ -137,12 +145,17 @@ class EventTable:
         if self._ledger.versions.get("on", 0) != self._resolved_at:
             self._resolved.clear()
             self._resolved_at = self._ledger.versions.get("on", 0)
-        key = (name, scopes[0] if scopes else None)
+        key = (name, scopes)
         found = self._resolved.get(key)
         if found is None:
             entries = self._ledger.resolve(listener_table(name), (None, *scopes))
             found = self._resolved[key] = tuple(entry.value for entry in entries)
         return found
+
+    def forget_scope(self, scope: Hashable) -> None:
+        """Keep no list, and so no trace, of a scope that has ended."""
+        for key in [key for key in self._resolved if scope in key[1]]:
+            del self._resolved[key]
 
     def _by_hook(self) -> dict[str, Event]:
         return {event.hook: event for event in self._events.values()}
@@ -185,7 +198,8 @@ class EventTable:
 
     @staticmethod
     def _check_sync(event: Event, function: Callable[..., Any], plugin: str) -> None:
-        if event.info.sync_only and is_async(function):
+        # An emit is sync, whether its specification says so or not.
+        if (event.info.sync_only or event.info.mode == "emit") and is_async(function):
             raise HookError(
                 f"plugin {plugin!r} listens to {event.info.name!r} with an async function, but its listeners are sync; "
                 "hand the work to a task of the plugin (ctx.start_soon)"
@@ -215,16 +229,25 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def emit(listeners: Sequence[Listener], *args: Any) -> None:
-    """Let every listener observe; what one raises is logged and harms nobody else."""
+    """Let every listener observe; what one raises is logged and harms nobody else.
+
+    What nobody may contain (a keyboard interrupt) goes on when all have observed.
+    """
+    interrupt: BaseException | None = None
     for listener in listeners:
         try:
             outcome = listener.call(*args)
-        except (Exception, SystemExit):
-            _log.exception("%s failed on %r and is passed over", listener.where, listener.event)
+        except BaseException as error:
+            if is_ordinary(error):
+                _log.exception("%s failed on %r and is passed over", listener.where, listener.event)
+            else:
+                interrupt = error
             continue
         if outcome is not None and type(outcome) is CoroutineType:
             outcome.close()
             _log.error("%s answered %r with a coroutine, but its listeners are sync", listener.where, listener.event)
+    if interrupt is not None:
+        raise interrupt
 
 
 async def waterfall(event: Event, listeners: Sequence[Listener], args: tuple[Any, ...], default: Any) -> Any:
@@ -267,8 +290,15 @@ def _options(function: Callable[..., Any]) -> dict[str, Any]:
 
 def _arguments_of(function: Callable[..., Any], event: Event, plugin: str) -> tuple[str, ...]:
     """The event's arguments that a listener takes, in its own order."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        raise HookError(
+            f"plugin {plugin!r} listens to {event.info.name!r} with {function!r}, whose arguments cannot be read; "
+            "wrap it in a function"
+        ) from None
     taken = []
-    for name, parameter in inspect.signature(function).parameters.items():
+    for name, parameter in parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise HookError(
                 f"plugin {plugin!r} listens to {event.info.name!r} with *args or **kwargs; "

@@ -1,8 +1,11 @@
 """Fibers: one running instance of a plugin, its states and its unwinding.
 
 One task per fiber, the runner, carries out the latest wish: apply when the services are there and it is the fiber's
-turn, unwind when disposal, an update, a lost service or a crash asks for it. Runners are shielded: a host that is
-cancelled unwinds its fibers in order, last first, and is not torn down at random.
+turn, unwind when disposal, an update, a lost service or a crash asks for it. Disposal is final: no later wish undoes
+it. Runners are shielded: a host that is cancelled unwinds its fibers in order, last first, and is not torn down at
+random.
+
+Each life has a context and a stack of its own, so that what is kept from an earlier life cannot register in the next.
 
 Unload order: what the fiber has registered is withdrawn, its services included; calls that still use it come to rest;
 the plugins that use its services unload; then its own tasks, children and effects go, one after the other, last first.
@@ -14,15 +17,15 @@ import contextvars
 import inspect
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import trio
 
 from dsh_runtime.core import lifecycle
 from dsh_runtime.core.context import Context
-from dsh_runtime.core.effects import EffectStack, Step, raise_all
-from dsh_runtime.core.errors import DeadlockError
+from dsh_runtime.core.effects import EffectStack, Step, is_ordinary, raise_all
+from dsh_runtime.core.errors import DeadlockError, DisposedError, PluginError, TeardownTimeoutError
 from dsh_runtime.core.ledger import Entry, Ledger
 from dsh_runtime.core.lifecycle import State
 from dsh_runtime.core.plugins import PluginSpec
@@ -46,7 +49,7 @@ class Fiber:
         self.id = fiber_id
         self.config: Any = None
         self.settings: Any = None
-        self.optional = self.parent.optional if self.parent is not None else False
+        self.optional: bool = self.parent.optional if self.parent is not None else False
         self.path: tuple[int, ...] = (*self.parent.path, self.parent.next_seq()) if self.parent is not None else ()
         self.state = State.PENDING
         self.error: BaseException | None = None
@@ -54,11 +57,9 @@ class Fiber:
         self.entries: dict[Entry, None] = {}
         self.ledger: Ledger = kernel.ledger
         self.uses: dict[str, Entry | None] = {}
-        self.provided: dict[tuple[object, str], Entry] = {}
-        self.stack = EffectStack(f"plugin {fiber_id!r}")
-        self.stack.closed = True
+        #: What it provides, by realm and name, with the undo of each.
+        self.provided: dict[tuple[object, str], tuple[Entry, Callable[[], Any]]] = {}
         self.realms: dict[str, object] = dict(parent.realms) if parent is not None else {}
-        self.lends_turn = 0
         self.mounted_as: tuple[EffectStack, Step] | None = None
         self._seq = itertools.count()
         self._wants_disposal = False
@@ -66,10 +67,14 @@ class Fiber:
         self._crash: BaseException | None = None
         self._turn = False
         self._wake = trio.Event()
-        self._nursery: trio.Nursery | None = None
+        #: Whom its code waits for, and whom its unloading waits for.
+        self._awaited: list[Fiber] = []
+        self._held_up_by: list[Fiber] = []
         self._apply_scope: trio.CancelScope | None = None
         self._undo_errors: list[BaseException] = []
-        self.ctx = Context(self, parent.scope_key if parent is not None else None, self.stack, self.realms)
+        self._scope_key = parent.scope_key if parent is not None else None
+        self._begin_life()
+        self.stack.closed = True
 
     # What others ask of a fiber.
 
@@ -97,13 +102,19 @@ class Fiber:
         """Whether a wish has not been carried out yet."""
         return self._wants_disposal or self._wants_restart
 
+    @property
+    def lends_turn(self) -> bool:
+        """Whether its code waits for others while it is applied, so that they may be applied meanwhile."""
+        return bool(self._awaited) and not any(fiber._at_rest() for fiber in self._awaited)
+
     async def wait(self) -> None:
         """Wait until the fiber has settled: active, disposed, or pending with nothing under way that could change it.
 
         Raises the original exception if it failed.
         """
-        self._check_not_own("wait for itself")
-        with self.kernel.lending_turn():
+        if not self._settled():
+            self._check_not_own("the start")
+        with self.kernel.waiting_for(self):
             while not self._settled():
                 await self.kernel.next_change()
         if self.state is State.FAILED and self.error is not None:
@@ -113,18 +124,21 @@ class Fiber:
         """Ask for the end of the fiber; await what comes back to wait for it. Twice is the same as once."""
         self._wants_disposal = True
         self._poke()
-        return Wish(self, "its own disposal", self._until_disposed)
+        return Wish(self, "the disposal", self._until_disposed)
 
     def update(self, config: Any) -> Wish:
         """Ask for a restart with another config; a failed fiber tries again.
 
         A refused config raises at once and changes nothing.
         """
+        if self._wants_disposal:
+            raise DisposedError(f"plugin {self.id!r} is updated, but has been disposed; mount it again")
         settings = self.kernel.configure(self.spec, config)
         self.config, self.settings = config, settings
-        self._wants_restart = True
+        if self.state is not State.PENDING or self.error is not None:
+            self._wants_restart = True
         self._poke()
-        return Wish(self, "its own update", self.wait)
+        return Wish(self, "the update", self.wait)
 
     def restart(self) -> None:
         """Ask for the fiber to be unwound and applied afresh."""
@@ -148,7 +162,7 @@ class Fiber:
         with trio.CancelScope(shield=True):
             if self.error is not None:
                 self._fail(self.error)
-            while not self._wants_disposal:
+            while self._turn or not self._wants_disposal:
                 if self._turn:
                     await self._live()
                 elif self.state is State.FAILED and self._wants_restart:
@@ -162,6 +176,7 @@ class Fiber:
     def grant_turn(self) -> None:
         """Let the runner apply the plugin (the kernel grants one turn at a time, in order)."""
         self._turn = True
+        self._wants_restart = False
         self.uses = {name: self.kernel.provider(self, name) for name in self.spec.inject}
         self._set(State.LOADING)
         self._poke()
@@ -169,28 +184,26 @@ class Fiber:
     async def _live(self) -> None:
         """One life: apply, stay active until disturbed, unwind."""
         self._turn = False
-        self._wants_restart = False
         self._crash = None
-        self.stack.closed = False
-        try:
-            async with trio.open_nursery() as nursery:
-                self._nursery = nursery
-                error = await self._apply()
-                if error is None and not self._disturbed():
-                    self._set(State.ACTIVE)
-                while error is None and not self._disturbed():
-                    await self._sleep()
-                self._set(State.UNLOADING)
-                await self._unwind()
-                nursery.cancel_scope.cancel()
-        finally:
-            self._nursery = None
+        self._begin_life()
+        error = await self._apply()
+        if error is None and not self._disturbed():
+            self._set(State.ACTIVE)
+        while error is None and not self._disturbed():
+            await self._sleep()
+        self._set(State.UNLOADING)
+        await self._unwind()
         self._after_life(error if error is not None else self._crash)
+
+    def _begin_life(self) -> None:
+        self.stack = EffectStack(f"plugin {self.id!r}")
+        self.ctx = Context(self, self._scope_key, self.stack, self.realms)
 
     def _after_life(self, error: BaseException | None) -> None:
         if self._wants_disposal:
-            return
-        if error is not None and not self._wants_restart:
+            if error is not None and error is not self._crash:
+                _log.error("plugin %r failed while it was disposed: %r", self.id, error, exc_info=error)
+        elif error is not None and not self._wants_restart:
             self._fail(error)
         else:
             self._wants_restart = False
@@ -198,15 +211,19 @@ class Fiber:
 
     async def _apply(self) -> BaseException | None:
         """Run ``apply``; give back what it raised. A wish that comes meanwhile cancels it."""
-        with trio.CancelScope() as self._apply_scope:
-            if self._disturbed():
-                return None
-            try:
-                self.kernel.carry_hooks(self)
-                await self._call_apply()
-            except (Exception, SystemExit) as error:
-                return error
-        self._apply_scope = None
+        try:
+            with trio.CancelScope() as self._apply_scope:
+                if not self._disturbed():
+                    self.kernel.carry_hooks(self)
+                    await self._call_apply()
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            # Outside the scope: a group that mixes Cancelled with errors has lost its Cancelled by now.
+            self._escalate(error)
+            return error
+        finally:
+            self._apply_scope = None
         return None
 
     async def _call_apply(self) -> None:
@@ -217,38 +234,83 @@ class Fiber:
         outcome = apply(*args)
         if inspect.isawaitable(outcome):
             outcome = await outcome
-        if callable(outcome):
+        if inspect.isgenerator(outcome):
+            self.stack.take_steps(outcome, "apply()")
+        elif inspect.isasyncgen(outcome):
+            raise PluginError(f"plugin {self.id!r} has an apply() that is an async generator; return its undo instead")
+        elif callable(outcome):
             self.stack.push(outcome, "the undo that apply() returned")
 
     async def _unwind(self) -> None:
         """Undo everything, in the order that the module's docstring gives."""
-        deadline = trio.current_time() + self.kernel.teardown_timeout
+        self.stack.closed = True
         self.kernel.withdraw(self)
         await self.kernel.drain(self)
+        errors = await self._let_consumers_go()
+        errors += await self.stack.unwind(self.kernel.teardown_timeout)
+        self.uses = {}
+        self.provided.clear()
+        for error in errors:
+            _log.error("undoing plugin %r failed", self.id, exc_info=error)
+            self._escalate(error)
+        self._undo_errors = errors
+
+    async def _let_consumers_go(self) -> list[BaseException]:
+        """Have the plugins that use this one's services unload, one after the other, last in order first."""
         errors: list[BaseException] = []
         for consumer in self.kernel.consumers(self):
             consumer.restart()
-            with trio.move_on_at(deadline):
-                await consumer.until_left(self)
-        errors += await self.stack.unwind(max(deadline, trio.current_time()))
-        self.stack.closed = True
-        self.uses = {}
-        for error in errors:
-            _log.error("undoing plugin %r failed", self.id, exc_info=error)
-        self._undo_errors += errors
+            try:
+                await self._outlast(consumer, lambda consumer=consumer: not consumer.uses_of(self))  # type: ignore[misc]
+            except TeardownTimeoutError as error:
+                errors.append(error)
+        return errors
 
-    async def until_left(self, provider: Fiber) -> None:
-        """Wait until the fiber uses nothing of ``provider`` any more."""
-        while any(entry is not None and entry.fiber is provider for entry in self.uses.values()):
-            await self.kernel.next_change()
+    def uses_of(self, provider: Fiber) -> bool:
+        """Whether the fiber still uses a service of ``provider``."""
+        return any(entry is not None and entry.fiber is provider for entry in self.uses.values())
+
+    async def end(self) -> None:
+        """Dispose the fiber as a step of its parent's unwinding."""
+        self.dispose()
+        assert self.parent is not None
+        await self.parent._outlast(self, lambda: self.state is State.DISPOSED)
+        raise_all(self._undo_errors, f"unloading plugin {self.id!r}")
+
+    async def _outlast(self, other: Fiber, done: Callable[[], bool]) -> None:
+        """Wait, while unloading, for a fiber that has been asked to unload.
+
+        Its teardown has a deadline of its own; only an ``apply`` that goes on although it is cancelled is given up. A
+        fiber that waits for this one already is not waited for: both would wait for ever.
+        """
+        if other._is_held_up_by(self):
+            return
+        self._held_up_by.append(other)
+        try:
+            with trio.move_on_after(self.kernel.teardown_timeout):
+                while other.state is State.LOADING and not done():
+                    await self.kernel.next_change()
+            if other.state is State.LOADING and not done():
+                raise TeardownTimeoutError(
+                    f"plugin {other.id!r} goes on with apply() although it is cancelled; let apply() end when cancelled"
+                )
+            while not done():
+                await self.kernel.next_change()
+        finally:
+            self._held_up_by.remove(other)
+
+    def _is_held_up_by(self, fiber: Fiber) -> bool:
+        return fiber is self or any(other._is_held_up_by(fiber) for other in self._held_up_by)
 
     # Background tasks.
 
     def start_soon(self, stack: EffectStack, fn: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
         """Run a task that is cancelled and awaited in its place on ``stack``; its crash fails the fiber alone."""
         stack.check_open(f"the task {fn!r}")
-        scope = trio.CancelScope()
+        # In the kernel's nursery: a task that does not end when cancelled must not hold up its plugin for ever.
+        scope = trio.CancelScope(shield=True)
         done = trio.Event()
+        life = self.ctx
 
         async def stop() -> None:
             scope.cancel()
@@ -258,32 +320,36 @@ class Fiber:
 
         async def task() -> None:
             try:
-                await self._background(scope, fn, args)
+                await self._background(scope, fn, args, life)
             finally:
                 done.set()
                 stack.drop(step)
 
-        assert self._nursery is not None, "a fiber whose stack is open has a nursery"
-        self._nursery.start_soon(task, name=f"{self.id}: {getattr(fn, '__qualname__', fn)}")
+        self.kernel.nursery.start_soon(task, name=f"{self.id}: {getattr(fn, '__qualname__', fn)}")
 
     async def _background(
-        self, scope: trio.CancelScope, fn: Callable[..., Awaitable[Any]], args: tuple[Any, ...]
+        self, scope: trio.CancelScope, fn: Callable[..., Awaitable[Any]], args: tuple[Any, ...], life: Context
     ) -> None:
         current_fiber.set(self)
         try:
             with scope:
                 await fn(*args)
-        except (Exception, SystemExit) as error:
-            self._crashed(error, fn)
-        except BaseExceptionGroup as group:
-            if group.split((Exception, SystemExit))[1] is not None:
-                raise
-            self._crashed(group, fn)
+        except (trio.Cancelled, GeneratorExit):
+            raise
+        except BaseException as error:
+            self._crashed(error, fn, life)
 
-    def _crashed(self, error: BaseException, fn: object) -> None:
+    def _crashed(self, error: BaseException, fn: object, life: Context) -> None:
         _log.error("a background task of plugin %r crashed: %r", self.id, fn, exc_info=error)
-        self._crash = error
-        self._poke()
+        self._escalate(error)
+        if self._crash is None and self.ctx is life and self.state is not State.UNLOADING:
+            self._crash = error
+            self._poke()
+
+    def _escalate(self, error: BaseException) -> None:
+        """Hand on what no plugin may contain: a keyboard interrupt ends the host."""
+        if not is_ordinary(error):
+            self.kernel.escalate(error)
 
     # Small steps.
 
@@ -291,10 +357,13 @@ class Fiber:
         return self._wants_disposal or self._wants_restart or self._crash is not None
 
     def _settled(self) -> bool:
-        if self.state in (State.ACTIVE, State.FAILED):
-            return not self._wants_restart and not self._wants_disposal
         if self.state is State.PENDING:
             return not self._wants_disposal and not self.kernel.busy()
+        return self._at_rest()
+
+    def _at_rest(self) -> bool:
+        if self.state in (State.ACTIVE, State.FAILED):
+            return not self._disturbed() or (self.state is State.FAILED and not self.wants_change)
         return self.state is State.DISPOSED
 
     def _poke(self) -> None:
@@ -328,19 +397,22 @@ class Fiber:
         self.kernel.state_changed(self, old)
 
     async def _until_disposed(self) -> None:
-        with self.kernel.lending_turn():
+        with self.kernel.waiting_for(self):
             while self.state is not State.DISPOSED:
                 await self.kernel.next_change()
         raise_all(self._undo_errors, f"unloading plugin {self.id!r}")
 
     def _check_not_own(self, what: str) -> None:
-        fiber = current_fiber.get()
-        while fiber is not None:
-            if fiber is self:
+        for fiber in _lineage(current_fiber.get()):
+            if fiber is self or (fiber.state is State.UNLOADING and fiber._uses_below(self)):
                 raise DeadlockError(
-                    f"plugin {self.id!r} waits for {what}, which waits for the plugin; ask for it without awaiting"
+                    f"plugin {fiber.id!r} waits for {what} of plugin {self.id!r}, which waits for {fiber.id!r}; "
+                    "ask for it without awaiting"
                 )
-            fiber = fiber.parent
+
+    def _uses_below(self, provider: Fiber) -> bool:
+        """Whether the end of ``provider`` waits for the fiber, which uses its services or those of plugins below it."""
+        return any(entry is not None and provider in _lineage(entry.fiber) for entry in self.uses.values())
 
     def __repr__(self) -> str:
         return f"<Fiber {self.id} {self.state}>"
@@ -349,7 +421,7 @@ class Fiber:
 class Wish:
     """Something that a fiber was asked for; it happens anyway, and awaiting it waits until it has."""
 
-    __slots__ = ("_fiber", "_what", "_wait")
+    __slots__ = ("_fiber", "_wait", "_what")
 
     def __init__(self, fiber: Fiber, what: str, wait: Callable[[], Awaitable[None]]) -> None:
         self._fiber = fiber
@@ -362,6 +434,13 @@ class Wish:
     async def _run(self) -> None:
         self._fiber._check_not_own(self._what)
         await self._wait()
+
+
+def _lineage(fiber: Fiber | None) -> Iterator[Fiber]:
+    """A fiber and its ancestors."""
+    while fiber is not None:
+        yield fiber
+        fiber = fiber.parent
 
 
 class RootFiber(Fiber):
@@ -378,9 +457,20 @@ class RootFiber(Fiber):
                 self.grant_turn()
                 await self._live()
                 self._wants_disposal = False
+                self._wants_restart = False
                 self.lives += 1
                 self._set(State.PENDING)
             self._finish()
+
+    def _begin_life(self) -> None:
+        """The root's context is the embedding application's: it stays the same through all lives."""
+        if not hasattr(self, "stack"):
+            super()._begin_life()
+        self.stack.closed = False
+
+    def _crashed(self, error: BaseException, fn: object, life: Context) -> None:
+        """What the embedding application starts on the root is its own: a crash comes out where the host is open."""
+        self.kernel.escalate(error)
 
     async def _until_disposed(self) -> None:
         lives = self.lives
@@ -391,6 +481,5 @@ class RootFiber(Fiber):
 
     def _check_not_own(self, what: str) -> None:
         """Whoever runs no plugin may wait for the root."""
-        fiber = current_fiber.get()
-        if fiber is not None and fiber is not self:
+        if current_fiber.get() is not self:
             super()._check_not_own(what)

@@ -17,12 +17,12 @@ import trio
 
 from dsh_runtime.core.context import Context
 from dsh_runtime.core.errors import ServiceError
-from dsh_runtime.core.events import EventTable, emit, listener_table
+from dsh_runtime.core.events import EventTable, emit
 from dsh_runtime.core.fiber import Fiber, RootFiber, current_fiber
 from dsh_runtime.core.ledger import Entry, Ledger
 from dsh_runtime.core.lifecycle import State
 from dsh_runtime.core.plugins import PluginSpec, read_plugin
-from dsh_runtime.core.scopes import ScopeTree
+from dsh_runtime.core.scopes import ScopeHandle, ScopeTree
 from dsh_runtime.core.services import SERVICE
 
 _log = logging.getLogger("dsh.kernel")
@@ -60,7 +60,7 @@ class Kernel:
         spec = read_plugin(plugin)
         fiber = Fiber(self, ctx, spec, self._free_id(fiber_id or spec.name))
         fiber.optional = fiber.optional or optional
-        step = ctx.stack.add(fiber.dispose, f"plugin {fiber.id!r}")
+        step = ctx.stack.add(fiber.end, f"plugin {fiber.id!r}", bounded=False)
         fiber.mounted_as = (ctx.stack, step)
         ctx.fiber.children[fiber] = None
         self.fibers[fiber] = None
@@ -81,9 +81,7 @@ class Kernel:
     def carry_hooks(self, fiber: Fiber) -> None:
         """Register the ``@hookimpl`` functions of a fiber's plugin."""
         for listener, band in self.events.carrier_listeners(fiber.spec.hooks, fiber):
-            fiber.ctx._register(
-                listener_table(listener.event), listener, None, band, fiber.ctx.scope_key, f"hook {listener.event!r}"
-            )
+            fiber.ctx._listen(listener, band)
 
     # Turns.
 
@@ -112,18 +110,19 @@ class Kernel:
             await self.next_change()
 
     @contextlib.contextmanager
-    def lending_turn(self) -> Iterator[None]:
-        """Let others be applied while the caller's fiber, if it is being applied, waits."""
+    def waiting_for(self, target: Fiber) -> Iterator[None]:
+        """Let others be applied while the caller's fiber, if it is being applied, waits for ``target`` to rest."""
         fiber = current_fiber.get()
-        if fiber is None or fiber.state is not State.LOADING:
+        if fiber is None or fiber.kernel is not self or fiber.state is not State.LOADING:
             yield
             return
-        fiber.lends_turn += 1
+        fiber._awaited.append(target)
         self._changed()
         try:
             yield
         finally:
-            fiber.lends_turn -= 1
+            fiber._awaited.remove(target)
+            self._changed()
 
     async def next_change(self) -> None:
         """Wait until something has changed."""
@@ -136,7 +135,12 @@ class Kernel:
         return min(filter(self._is_ready, self.fibers), key=lambda fiber: fiber.path, default=None)
 
     def _is_ready(self, fiber: Fiber) -> bool:
-        return fiber.state is State.PENDING and fiber.error is None and not fiber.missing
+        if fiber.state is not State.PENDING or fiber.error is not None or fiber.wants_change:
+            return False
+        # What a plugin has mounted is not applied any more once the plugin itself is on its way out.
+        parent = fiber.parent
+        stays = parent is None or (parent.state in (State.LOADING, State.ACTIVE) and not parent.wants_change)
+        return stays and not fiber.missing
 
     # Services.
 
@@ -152,7 +156,7 @@ class Kernel:
         """The service ``name`` as ``fiber`` may use it: provided by itself, injected by it or by an ancestor."""
         own = fiber.provided.get((realms.get(name), name))
         if own is not None:
-            return own
+            return own[0]
         holder: Fiber | None = fiber
         while holder is not None and not holder.is_root:
             if name in holder.spec.inject:
@@ -177,18 +181,19 @@ class Kernel:
 
     def service_names(self) -> list[str]:
         """The services that are there."""
-        return sorted({str(entry.key) for fiber in (self.root, *self.fibers) for entry in fiber.provided.values()})
+        return sorted({str(entry.key) for fiber in (self.root, *self.fibers) for entry, _ in fiber.provided.values()})
 
     def circle_of(self, fiber: Fiber) -> list[str]:
         """The plugins that wait for one another in a circle with ``fiber``, as far as they say what they provide."""
         offers = {name: other for other in self.fibers for name in other.spec.provides}
+        seen: set[Fiber] = set()
 
         def search(at: Fiber, way: list[Fiber]) -> list[Fiber]:
-            for name in at.missing:
-                other = offers.get(name)
+            seen.add(at)
+            for other in filter(None, map(offers.get, at.missing)):
                 if other is fiber:
                     return [*way, other]
-                if other is not None and other not in way and (found := search(other, [*way, other])):
+                if other not in seen and (found := search(other, [*way, other])):
                     return found
             return []
 
@@ -210,7 +215,8 @@ class Kernel:
 
     def _missing_inject(self, fiber: Fiber, name: str) -> str:
         names = self.service_names()
-        near = "" if name in names else "".join(f" (did you mean {n!r}?)" for n in difflib.get_close_matches(name, names, 1))
+        close = [] if name in names else difflib.get_close_matches(name, names, 1)
+        near = "".join(f" (did you mean {other!r}?)" for other in close)
         if fiber.is_root:
             return f"the host has no service {name!r}{near}; load a plugin that provides it"
         line = f"inject = {[*fiber.spec.inject, name]!r}"
@@ -234,7 +240,10 @@ class Kernel:
     async def drain(self, fiber: Fiber) -> None:
         """Wait until nothing that is under way uses the fiber any more."""
         for drainer in list(self._drainers):
-            await drainer(fiber)
+            try:
+                await drainer(fiber)
+            except Exception:
+                _log.exception("waiting for what uses plugin %r failed; it unloads all the same", fiber.id)
 
     async def close(self) -> None:
         """Unwind everything, last first."""
@@ -245,12 +254,20 @@ class Kernel:
 
     # Scopes.
 
-    def close_scope(self, key: Hashable) -> None:
-        """End a scope and let everybody who keeps something for it know."""
-        self.scopes.close(key)
-        self.ledger.touch("scope")
-        for watcher in tuple(self._scope_watchers):
-            watcher(key)
+    def close_scope(self, handle: ScopeHandle) -> list[ScopeHandle]:
+        """End the scope that a handle owns and let everybody who keeps something for it know.
+
+        What was registered for it is out of force at once, so that a new scope under the same key begins empty. Gives
+        the handles that own the scopes below, which end with it, the lowest first.
+        """
+        closed = self.scopes.close(handle)
+        for key in [below.key for below in closed]:
+            self.ledger.withdraw_scope(key)
+            self.events.forget_scope(key)
+            self.ledger.touch("scope")
+            for watcher in tuple(self._scope_watchers):
+                watcher(key)
+        return [below for below in closed if below is not handle]
 
     def watch_scopes(self, watcher: Callable[[Hashable], None]) -> Callable[[], None]:
         """Call ``watcher`` with the key of every scope that ends; give back the undo."""
@@ -262,6 +279,10 @@ class Kernel:
         return undo
 
     # Changes.
+
+    def escalate(self, error: BaseException) -> None:
+        """Let an error that no plugin may contain end the host; it comes out of ``async with``."""
+        self.nursery.start_soon(_raise, error)
 
     def state_changed(self, fiber: Fiber, old: State) -> None:
         """Tell whoever watches, and look again at services and turns."""
@@ -284,6 +305,10 @@ class Kernel:
         if wanted not in taken:
             return wanted
         return next(name for n in range(2, len(taken) + 3) if (name := f"{wanted}#{n}") not in taken)
+
+
+async def _raise(error: BaseException) -> None:
+    raise error
 
 
 def _is_below(fiber: Fiber | None, ancestor: Fiber) -> bool:
@@ -318,15 +343,31 @@ class open_kernel:  # noqa: N801  # used like a function: ``async with open_kern
         self._kernel = Kernel(self._nursery, self._configure, self._teardown_timeout)
         self._nursery.start_soon(self._kernel.root.run, name="root plugin")
         self._nursery.start_soon(self._kernel.coordinate, name="plugin turns")
-        while self._kernel.root.state is not State.ACTIVE:
-            await self._kernel.next_change()
+        try:
+            with trio.CancelScope(shield=True):
+                while self._kernel.root.state is not State.ACTIVE:
+                    await self._kernel.next_change()
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
         return self._kernel.root.ctx
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with trio.CancelScope(shield=True):
-            await self._kernel.close()
-        self._nursery.cancel_scope.cancel()
-        # The body's own error goes on as it is; the nursery reports only what its tasks did.
-        await self._manager.__aexit__(None, None, None)
+        try:
+            with trio.CancelScope(shield=True):
+                await self._kernel.close()
+        finally:
+            # Also when a second interrupt ends the wait: the nursery waits for the runners, which end by themselves.
+            self._nursery.cancel_scope.cancel()
+            await self._leave_nursery()
+
+    async def _leave_nursery(self) -> None:
+        """The body's own error goes on as it is; the nursery reports what its tasks did, a single error unwrapped."""
+        try:
+            await self._manager.__aexit__(None, None, None)
+        except BaseExceptionGroup as group:
+            if len(group.exceptions) != 1:
+                raise
+            raise group.exceptions[0] from None

@@ -20,7 +20,7 @@ Place = tuple[str, Hashable]
 
 
 class Entry:
-    """One registration: ``value`` under ``key`` in ``table``, for ``scope`` (``None``: the host), owned by ``fiber``."""
+    """One registration: ``value`` under ``key`` in ``table``, for ``scope`` (``None``: the host), made by ``fiber``."""
 
     __slots__ = ("band", "fiber", "key", "live", "scope", "seq", "table", "value")
 
@@ -53,6 +53,7 @@ class Ledger:
         self._index: dict[tuple[str, Hashable, Hashable], Entry] = {}
         self._groups: dict[Place, dict[Entry, None]] = {}
         self._watchers: dict[str, list[Callable[[], None]]] = {}
+        self._tables: set[str] = set()
 
     def add(self, entry: Entry) -> None:
         """Put an entry in force. A key that somebody else holds is a :class:`ClashError` that names both."""
@@ -60,6 +61,7 @@ class Ledger:
             self._check_free(entry)
             self._index[entry.table, entry.scope, entry.key] = entry
         self._groups.setdefault((entry.table, entry.scope), {})[entry] = None
+        self._tables.add(entry.table)
         entry.fiber.entries[entry] = None
         self.touch(entry.table)
 
@@ -73,6 +75,14 @@ class Ledger:
         tables = {entry.table for entry in list(fiber.entries) if self._take(entry)}
         for table in tables:
             self.touch(table)
+
+    def withdraw_scope(self, scope: Hashable) -> None:
+        """Take all entries for one scope out of force, whoever made them."""
+        for table in tuple(self._tables):
+            for entry in (found := list(self._groups.get((table, scope), ()))):
+                self._take(entry)
+            if found:
+                self.touch(table)
 
     def find(self, table: str, scope: Hashable, key: Hashable) -> Entry | None:
         """The entry under ``key`` in one scope, or ``None``."""
@@ -131,6 +141,7 @@ class Ledger:
                 if entry.key is not None:
                     self._index[entry.table, entry.scope, entry.key] = entry
                 self._groups.setdefault((entry.table, entry.scope), {})[entry] = None
+                self._tables.add(entry.table)
                 tables.add(entry.table)
         for table in tables:
             self.touch(table)

@@ -72,12 +72,14 @@ def _name_of(source: Any) -> str:
 
 def _apply_of(source: Any, name: str) -> Callable[..., Any] | None:
     if inspect.isroutine(source):
-        return source  # type: ignore[no-any-return]
+        return source
     if is_service(source):
         return functools.partial(apply_service, source)
     apply = getattr(source, "apply", None)
     if apply is not None and not callable(apply):
         raise PluginError(f"plugin {name!r} has an apply that is no function: {apply!r}; define apply(ctx)")
+    if inspect.isclass(source) and inspect.isfunction(apply) and "self" in inspect.signature(apply).parameters:
+        raise PluginError(f"plugin {name!r} is a class whose apply() is a method; give an instance, {name}()")
     return apply
 
 
@@ -105,10 +107,12 @@ def _inject_of(source: Any, name: str) -> dict[str, bool]:
     inject = getattr(source, "inject", ())
     if isinstance(inject, Mapping):
         services = dict(inject)
-    elif isinstance(inject, (list, tuple, set, frozenset)):
+    elif isinstance(inject, (list, tuple, set, frozenset)) and all(isinstance(service, str) for service in inject):
         services = dict.fromkeys(inject, True)
     else:
-        raise PluginError(f"plugin {name!r} has inject = {inject!r}; give a list of names, or a mapping name -> required")
+        raise PluginError(
+            f"plugin {name!r} has inject = {inject!r}; give a list of names, or a mapping name -> required"
+        )
     for service, required in services.items():
         if not isinstance(service, str) or not isinstance(required, bool):
             raise PluginError(
@@ -127,7 +131,10 @@ def _reload_policy_of(source: Any, name: str) -> str:
 def _provides_of(source: Any, name: str) -> tuple[str, ...]:
     """The services that a plugin says it provides; known beforehand, they let a circle be named."""
     if is_service(source):
-        return (source.name,)
+        offered = getattr(source, "name", None)
+        if not isinstance(offered, str) or not offered.isidentifier():
+            raise PluginError(f"service {name!r} provides {offered!r}; give its class name = '…', an identifier")
+        return (offered,)
     provides = getattr(source, "provides", ())
     if isinstance(provides, str) or not all(isinstance(service, str) for service in provides):
         raise PluginError(f"plugin {name!r} has provides = {provides!r}; give a list of names of services")

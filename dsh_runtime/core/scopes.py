@@ -1,13 +1,13 @@
 """Scopes: opaque keys (an agent, a client session) in a tree, to which registrations and dispatches are bound.
 
-The first handle on a key owns the scope: disposing it ends the scope for everybody. A later handle on the same key
-adds registrations of its own and takes only those away.
+The first handle on a key owns the scope: disposing it ends the scope for everybody, and the scopes below it. A later
+handle on the same key adds registrations of its own and takes only those away.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable
+from collections.abc import Awaitable, Hashable
 from typing import TYPE_CHECKING
 
 from dsh_runtime.core.effects import EffectStack
@@ -38,6 +38,7 @@ class ScopeTree:
 
     def __init__(self) -> None:
         self._parents: dict[Hashable, Hashable | None] = {}
+        self._children: dict[Hashable, dict[Hashable, None]] = {}
         self._owners: dict[Hashable, ScopeHandle] = {}
         self._closed_weak: weakref.WeakSet[Hashable] = weakref.WeakSet()
         self._closed: set[Hashable] = set()
@@ -59,12 +60,37 @@ class ScopeTree:
         if self._weakly(key):
             self._closed_weak.discard(key)
         self._parents[key] = parent
+        if parent is not None:
+            self._children.setdefault(parent, {})[key] = None
         self._owners[key] = handle
 
-    def close(self, key: Hashable) -> None:
-        """End a scope: calls for it and for scopes below it are refused from now on."""
-        self._owners.pop(key, None)
-        self._parents.pop(key, None)
+    def close(self, handle: ScopeHandle) -> list[ScopeHandle]:
+        """End a scope and those below it: calls for them are refused from now on.
+
+        Gives their owners, the lowest first; nothing if the scope has been closed already.
+        """
+        if self._owners.get(handle.key) is not handle:
+            return []
+        owners = self._below(handle)
+        for owner in owners:
+            self._close(owner.key)
+        return owners
+
+    def _below(self, handle: ScopeHandle) -> list[ScopeHandle]:
+        """The owners of the scopes below a scope, and its own, the lowest first."""
+        found = [handle]
+        for owner in found:  # The list grows while it is walked.
+            found += [self._owners[key] for key in self._children.get(owner.key, ())]
+        return found[::-1]
+
+    def _close(self, key: Hashable) -> None:
+        del self._owners[key]
+        parent = self._parents.pop(key)
+        if parent is not None:
+            siblings = self._children[parent]
+            del siblings[key]
+            if not siblings:
+                del self._children[parent]
         if self._weakly(key):
             self._closed_weak.add(key)
         else:
@@ -93,7 +119,9 @@ class ScopeTree:
         ancestor = parent
         while ancestor is not None:
             if ancestor == key:
-                raise ScopeError(f"scope {key!r} cannot stand below {parent!r}, which stands below it; scopes form a tree")
+                raise ScopeError(
+                    f"scope {key!r} cannot stand below {parent!r}, which stands below it; scopes form a tree"
+                )
             if self._is_closed(ancestor):
                 raise ScopeClosedError(f"scope {ancestor!r} has been disposed; nothing can stand below it")
             ancestor = self._parents.get(ancestor)
@@ -112,5 +140,9 @@ class ScopeHandle:
         self.parent = parent
         self.joined: ScopeHandle | None = None
         self.stack = EffectStack(owner)
-        self.guests: list[ScopeHandle] = []
+        self.guests: dict[ScopeHandle, None] = {}
         self.ctx: Context
+
+    def dispose(self) -> Awaitable[None]:
+        """End the scope."""
+        raise NotImplementedError

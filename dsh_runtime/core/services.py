@@ -7,6 +7,7 @@ shares the service's attributes.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,8 +22,9 @@ SERVICE = "service"
 class Service:
     """Base of services. The class, or an instance, is the plugin; the instance becomes the service ``name``.
 
-    ``start(self)`` runs before the service counts as there, ``stop(self)`` when it goes; both may be async. Inside a
-    method ``self.ctx`` is the caller's context, inside ``start`` and ``stop`` the service's own.
+    ``start(self)`` runs before the service counts as there, ``stop(self)`` when it goes; both may be async, and
+    ``start`` may return an undo. Inside a method ``self.ctx`` is the caller's context, inside ``start`` and ``stop`` the
+    service's own.
     """
 
     name: ClassVar[str]
@@ -32,8 +34,10 @@ class Service:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "__slots__" in cls.__dict__ and cls.__slots__ and not cls.__dict__.get("_dsh_view"):
-            raise ServiceError(f"service {cls.__name__} has __slots__, which its callers' views cannot share; remove them")
+        if cls.__dict__.get("__slots__") and not cls.__dict__.get("_dsh_view"):
+            raise ServiceError(
+                f"service {cls.__name__} has __slots__, which its callers' views cannot share; remove them"
+            )
 
     def start(self) -> Any:
         """Set the service up; what it registers on ``self.ctx`` is undone with it."""
@@ -49,20 +53,22 @@ def is_service(source: Any) -> bool:
 
 def apply_service(source: Service | type[Service], ctx: Context, config: Any = None) -> Any:
     """The ``apply`` of a service: make it, start it, provide it."""
-    if isinstance(source, type):
-        service = source(config) if config is not None else source()  # type: ignore[call-arg]
-    else:
-        service = source
+    service = _make(source, config) if isinstance(source, type) else source
     service.ctx = ctx
     return _start(service, ctx)
 
 
-async def _start(service: Service, ctx: Context) -> None:
+def _make(cls: type[Service], config: Any) -> Service:
+    return cls(config) if config is not None else cls()  # type: ignore[call-arg]
+
+
+async def _start(service: Service, ctx: Context) -> Any:
     outcome = service.start()
-    if outcome is not None:
-        await outcome
+    if inspect.isawaitable(outcome):
+        outcome = await outcome
     ctx.effect(lambda: service.stop)
     ctx.provide(type(service).name, service)
+    return outcome
 
 
 def bind(value: Any, ctx: Context) -> Any:

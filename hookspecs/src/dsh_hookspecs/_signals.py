@@ -259,6 +259,10 @@ class _DeadlineSignal(AbortSignal):
     def deadline(self) -> float:
         return self._deadline
 
+    def add_callback(self, callback: Callable[[], object]) -> Undo:
+        _ = self.reason  # A deadline that has passed counts although nobody has looked yet.
+        return super().add_callback(callback)
+
     def follow(self, callback: Callable[[], object], clock: object = None) -> tuple[Undo, float]:
         if clock is not None and clock is self._clock_object:
             return _nothing, self._deadline
@@ -279,7 +283,7 @@ def _call(callback: Callable[[], object]) -> None:
     """Run one callback; its failure harms neither the others nor whoever aborts."""
     try:
         callback()
-    except Exception:
+    except (Exception, SystemExit):
         _log.exception("a callback of an AbortSignal failed: %r", callback)
 
 
@@ -322,7 +326,7 @@ def _start_timer(seconds: float, fire: Callable[[], None]) -> Undo:
     loop = _running_asyncio_loop()
     if loop is not None:
         handle = loop.call_later(seconds, fire)
-        return lambda: loop.call_soon_threadsafe(handle.cancel)
+        return lambda: _run_in_asyncio(loop, handle.cancel)
     timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), fire)
     timer.daemon = True
     timer.start()
@@ -356,6 +360,12 @@ def _run_in_trio(token: Any, fn: Callable[[], object]) -> None:
         token.run_sync_soon(fn)
 
 
+def _run_in_asyncio(loop: Any, fn: Callable[[], object]) -> None:
+    """Run ``fn`` soon in an asyncio loop, from whatever thread."""
+    with contextlib.suppress(RuntimeError):  # A loop that is closed has nobody left to wake or to stop.
+        loop.call_soon_threadsafe(fn)
+
+
 async def _wait_in_loop(signal: AbortSignal) -> None:
     if _trio_token() is not None:
         await _wait_in_trio(signal)
@@ -380,7 +390,7 @@ async def _wait_in_asyncio(signal: AbortSignal) -> None:
 
     loop = asyncio.get_running_loop()
     event = asyncio.Event()
-    undo = signal.add_callback(lambda: loop.call_soon_threadsafe(event.set))
+    undo = signal.add_callback(lambda: _run_in_asyncio(loop, event.set))
     try:
         await event.wait()
     finally:
