@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Coroutine, Generator, Sequence
 from typing import Any
@@ -86,12 +87,16 @@ class Chain:
         if index == len(self._listeners):
             return self._default
         listener = self._listeners[index]
-        answer = listener.call(*self._args, Next(self, index + 1))
-        while inspect.isawaitable(answer):  # Twice, where an async listener plainly returns ``next()``.
-            answer = await answer
-        if answer is None or (self._event.info.returns and not isinstance(answer, self._event.info.returns)):
-            discard(answer)
-            raise HookError(describe_answer(listener, self._event.info, answer))
+        try:
+            answer = listener.call(*self._args, Next(self, index + 1))
+            while inspect.isawaitable(answer):  # Twice, where an async listener plainly returns ``next()``.
+                answer = await answer
+            if answer is None or (self._event.info.returns and not isinstance(answer, self._event.info.returns)):
+                discard(answer)
+                raise HookError(describe_answer(listener, self._event.info, answer))
+        except Exception as error:
+            _blame(error, listener)
+            raise
         return answer
 
     def ended(self) -> None:
@@ -113,3 +118,16 @@ def discard(answer: object) -> None:
     """Close a coroutine that nobody is going to await."""
     if isinstance(answer, Coroutine):
         answer.close()
+
+
+def _blame(error: Exception, listener: Listener) -> None:
+    """Note on an exception which listener raised it, if nobody behind has been blamed already."""
+    if listener_of(error) is None:
+        with contextlib.suppress(AttributeError, TypeError):  # An exception may refuse attributes.
+            error.__dict__["_dsh_listener"] = listener
+
+
+def listener_of(error: BaseException) -> Listener | None:
+    """The listener that raised an exception out of a waterfall, or ``None``."""
+    listener: Listener | None = getattr(error, "_dsh_listener", None)
+    return listener

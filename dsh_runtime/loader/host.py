@@ -110,7 +110,7 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
             ctx,
             ToolSettings(
                 max_depth=settings.max_depth,
-                policy_timeout=settings.policy_timeout if config.sources else None,
+                policy_timeout=_policy_timeout(config),
                 threads=settings.threads,
                 drain_timeout=settings.drain_timeout,
                 presentation=settings.presentation,
@@ -132,6 +132,12 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._kernel.__aexit__(kind, error, trace)
+
+
+def _policy_timeout(config: HostConfig) -> float | None:
+    """The limit that is stated, else the default of a host with a config file, else none."""
+    stated = ("host", "policy_timeout") in config.trace.places
+    return config.host.policy_timeout if stated or config.sources else None
 
 
 def _approval(ctx: Context) -> Approval:

@@ -20,6 +20,7 @@ from dsh_runtime.tools.failures import ORDINARY
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
+    from dsh_runtime.tools.execution import RunContext
 
 #: Starts a body: ``(args, exec, limiter) -> awaitable``.
 Runner = Callable[[Any, Any, trio.CapacityLimiter], Awaitable[Any]]
@@ -41,9 +42,14 @@ class Raised:
 def make_runner(execute: Callable[..., Any]) -> Runner:
     """How ``execute`` is run: awaited if it is async, in a worker thread if it is not."""
     if is_async(execute):
-        return lambda args, exec, limiter: execute(args, exec)  # type: ignore[no-any-return]
 
-    async def in_thread(args: Any, exec: Any, limiter: trio.CapacityLimiter) -> Any:
+        def in_loop(args: Any, exec: RunContext, limiter: trio.CapacityLimiter) -> Awaitable[Any]:
+            exec.began = True
+            return execute(args, exec)  # type: ignore[no-any-return]
+
+        return in_loop
+
+    async def in_thread(args: Any, exec: RunContext, limiter: trio.CapacityLimiter) -> Any:
         outcome = await trio.to_thread.run_sync(_contained, execute, args, exec, limiter=limiter)
         if isinstance(outcome, Awaitable):
             outcome = await outcome
@@ -52,7 +58,8 @@ def make_runner(execute: Callable[..., Any]) -> Runner:
     return in_thread
 
 
-def _contained(execute: Callable[..., Any], args: Any, exec: Any) -> Any:
+def _contained(execute: Callable[..., Any], args: Any, exec: RunContext) -> Any:
+    exec.began = True
     try:
         return execute(args, exec)
     except ORDINARY as error:
@@ -75,6 +82,11 @@ class Link:
         """Leave no trace on the signal."""
         self._undo()
 
+    def look(self) -> None:
+        """If it is the caller's own scope that has been cancelled, abort the call's signal."""
+        if not self._scope.cancel_called and _effectively_cancelled(self._scope):
+            self._call.signal._abort(CallerCancelled("the caller was cancelled"))
+
     def watched(self, trap: Any) -> Any:
         """The same trap, with a look at who cancels before the cancellation is delivered."""
         abort = getattr(trap, "abort_func", None)
@@ -82,8 +94,7 @@ class Link:
             return trap
 
         def look_then_abort(raise_cancel: Any) -> Any:
-            if not self._scope.cancel_called and _effectively_cancelled(self._scope):
-                self._call.signal._abort(CallerCancelled("the caller was cancelled"))
+            self.look()
             return abort(raise_cancel)
 
         return type(trap)(look_then_abort)
@@ -110,6 +121,7 @@ def drive(
     except StopIteration as stop:
         return stop.value
     finally:
+        link.look()
         link.untie()
 
 

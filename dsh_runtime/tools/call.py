@@ -18,10 +18,12 @@ from attrs import evolve
 from dsh_hookspecs import (
     UNSET,
     AbortError,
+    AbortSignal,
     Allow,
     ApprovalRequest,
     Ask,
     Block,
+    ContextMessage,
     Deny,
     ExecutionToken,
     JsonValueError,
@@ -33,6 +35,7 @@ from dsh_hookspecs import (
 )
 from dsh_hookspecs._signals import LinkedSignal
 
+from dsh_runtime.core.chain import listener_of
 from dsh_runtime.core.errors import ScopeClosedError
 from dsh_runtime.core.events import Listener, emit
 from dsh_runtime.tools.body import CallerCancelled
@@ -52,7 +55,7 @@ from dsh_runtime.tools.failures import (
 from dsh_runtime.tools.policy import POST, PRE, PolicyChain, Ruling
 from dsh_runtime.tools.presentation import present_call
 from dsh_runtime.tools.registry import Guard, RegisteredTool
-from dsh_runtime.tools.results import frozen_content, materialise
+from dsh_runtime.tools.results import frozen_content, frozen_contexts, materialise
 from dsh_runtime.values import Mismatch, snapshot_json
 
 if TYPE_CHECKING:
@@ -74,6 +77,7 @@ class Call:
 
     exec: Execution
     pipeline: Pipeline
+    signal: LinkedSignal
     # Defaults on the class, not slots: most calls assign only what they use.
     tool: RegisteredTool | None = None
     dispatch: Dispatch | None = None
@@ -84,7 +88,6 @@ class Call:
     def __init__(self, machine: Machine, call: ToolExecutionInput) -> None:
         self.machine = machine
         self._input = call
-        self.signal = LinkedSignal((call.signal,))
         self.token = ExecutionToken()
 
     async def run(self, lane: Lane | None = None) -> ToolExecutionResult:
@@ -146,6 +149,9 @@ class Call:
     def _enter(self) -> ToolExecutionFailure | None:
         """Pin the definition, freeze the arguments, make the execution; an error result if the call goes no further."""
         call, machine = self._input, self.machine
+        if type(call.name) is not str or type(call.call_id) is not str or not isinstance(call.signal, AbortSignal):
+            return self._malformed()
+        self.signal = LinkedSignal((call.signal,))
         refused = None
         try:
             self.pipeline = machine.pipeline(call.agent)
@@ -171,6 +177,18 @@ class Call:
         if refused is None and self.pipeline.mode == "code":
             refused = self._collapsed()
         return refused
+
+    def _malformed(self) -> ToolExecutionFailure:
+        """An input that is no call at all is answered, not raised."""
+        call = self._input
+        self.pipeline = self.machine.pipeline(None)
+        self.signal = LinkedSignal(())
+        self.exec = make_execution(str(call.call_id), str(call.name), None, self.signal, None, None, None, self.token)
+        text = (
+            f"a call has a text as call_id and name and an AbortSignal as signal, not {call.call_id!r:.100}, "
+            f"{call.name!r:.100} and {call.signal!r:.100}"
+        )
+        return failure(text, code="INVALID_ARGS", name="ToolArgsError")
 
     def _frozen_arguments(self) -> Any:
         """The arguments, frozen; in one pass with the check of the tool's own schema where it has one."""
@@ -236,8 +254,10 @@ class Call:
                 outcome = await service.request(request)
         except ORDINARY as error:
             cause = sole(error)
-            text = f"the approval service raised {type(cause).__name__}: {message_of(cause)}"
-            raise ListenerFailed("approval", text, error) from error
+            listener = listener_of(error)
+            who = listener.where if listener is not None else "the approval service"
+            text = f"{who} raised {type(cause).__name__} when asked for approval: {message_of(cause)}"
+            raise ListenerFailed(listener.plugin if listener is not None else "approval", text, error) from error
         finally:
             undo()
         if scope.cancelled_caught:
@@ -383,9 +403,14 @@ class Call:
         else:
             self._finish(failure_of(error, plugin=None))
 
-    def _contexts_so_far(self) -> Any:
-        made = self.dispatch.made if self.dispatch is not None else ()
-        return made[-1].additional_contexts if made else ()
+    def _contexts_so_far(self) -> tuple[ContextMessage, ...]:
+        """What the body has deferred, of a call that is cancelled from outside."""
+        if self.dispatch is None or self.dispatch.context is None:
+            return ()
+        try:
+            return frozen_contexts(self.dispatch.context.contexts, self.machine.settings.max_depth)
+        except ToolOutputError:
+            return ()
 
     # While the call is under way.
 

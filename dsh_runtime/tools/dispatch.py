@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 from collections.abc import Awaitable, Generator, Sequence
 from functools import partial
-from types import CoroutineType, GeneratorType
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -33,9 +33,9 @@ from dsh_runtime.core.events import Listener
 from dsh_runtime.tools.body import CallerCancelled, Raised, drive
 from dsh_runtime.tools.execution import DispatchView, RunContext
 from dsh_runtime.tools.failures import ORDINARY, ListenerFailed, failure, failure_of, message_of, reraise_outer, sole
-from dsh_runtime.tools.policy import awaited
+from dsh_runtime.tools.policy import settled
 from dsh_runtime.tools.registry import RegisteredTool
-from dsh_runtime.tools.results import canonical, default_content, frozen_message, rendered
+from dsh_runtime.tools.results import canonical, default_content, frozen_contexts, rendered
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
@@ -57,7 +57,7 @@ class Dispatch:
 
     # Defaults on the class, not slots: most dispatches assign only what __init__ does.
     failed: Exception | None = None
-    began = False
+    context: RunContext | None = None
     closed = False
     concluded = False
     running = 0
@@ -68,6 +68,11 @@ class Dispatch:
         self._call = call
         self._listeners = listeners
         self.made: list[ToolExecutionResult] = []
+
+    @property
+    def began(self) -> bool:
+        """Whether the body has begun (the last attempt's, where there were several)."""
+        return self.context is not None and self.context.began
 
     @types.coroutine
     def run(self) -> Generator[Any, Any, ToolExecutionResult]:
@@ -81,6 +86,7 @@ class Dispatch:
             if self.running:
                 yield from self._rest().__await__()
             self.closed = True
+        # A failure that a wrapper in front has caught is a failure all the same.
         if self.failed is not None:
             raise self.failed
         return self._call.after_abort(result)
@@ -104,8 +110,8 @@ class Dispatch:
             answer = listener.call(view, partial(self.next, index + 1, view))
             if type(answer) is CoroutineType:
                 answer = yield from answer
-            elif type(answer) is GeneratorType or hasattr(answer, "__await__"):
-                answer = yield from awaited(answer)
+            if type(answer) not in _RESULTS:
+                answer = yield from settled(answer)
         except (Refused, ListenerFailed):
             raise
         except ORDINARY as error:
@@ -178,18 +184,19 @@ class Dispatch:
             raise self._refuse(unknown_tool(self._call))
         else:
             try:
-                concludes = answer.concludes_turn and self.concluded
-                result = self.rendered(answer.value, answer.additional_contexts, concludes)
-            except (ToolOutputError, ToolArgsError) as error:
+                contexts = frozen_contexts(answer.additional_contexts, self._call.machine.settings.max_depth)
+                result = self.rendered(answer.value, contexts, bool(answer.concludes_turn and self.concluded))
+            except ORDINARY as error:
                 raise self._refuse(failure_of(error, plugin=listener.plugin)) from error
         self.made.append(result)
         return result
 
     def _attributed(self, listener: Listener, answer: ToolExecutionFailure) -> ToolExecutionFailure:
         """A wrapper's failure names the wrapper's plugin, unless it names one itself."""
-        if not isinstance(answer.error, ToolFailure):
-            raise self._fail(listener, None, f"gave a failure whose error is {answer.error!r:.200}; give a ToolFailure")
-        info = answer.error.info
+        info = answer.error.info if isinstance(answer.error, ToolFailure) else ...
+        if info is not None and not isinstance(info, ToolErrorInfo):
+            problem = f"gave a failure whose error is {answer.error!r:.200}; give a ToolFailure, its info a ToolErrorInfo"
+            raise self._fail(listener, None, problem)
         if info is None:
             info = ToolErrorInfo("ToolFailure", None, listener.plugin)
         elif info.plugin is None:
@@ -225,7 +232,7 @@ class Dispatch:
         if self._listeners:
             signal = own if signal is own else AbortSignal.any((own, signal))
             if signal.aborted:
-                return self._keep(aborted(signal, began=self.began))
+                return self._keep(aborted(signal, began=False))
         tool = call.tool
         if tool is None or not (call.pipeline.version == call.machine.ledger.version or call.still_visible()):
             return self._keep(unknown_tool(call))
@@ -233,8 +240,7 @@ class Dispatch:
             args = self.arguments(tool)
         except ORDINARY as error:
             return self._keep(failure_of(error, plugin=tool.plugin))
-        run = RunContext(call.exec, signal, call)
-        self.began = True
+        run = self.context = RunContext(call.exec, signal, call)
         self.running += 1
         # The scope swallows its own cancellation: then the signal has stopped the body.
         outcome: Any = _STOPPED
@@ -256,7 +262,7 @@ class Dispatch:
                 # The body has swallowed its caller's cancellation; nothing but the finish may come after it.
                 yield from trio.lowlevel.checkpoint().__await__()
             if not result.is_error or _code(result) is None:
-                result = aborted(signal, began=True, contexts=result.additional_contexts)
+                result = aborted(signal, began=run.began, contexts=result.additional_contexts)
         return self._keep(result)
 
     def _normalise(self, tool: RegisteredTool, run: RunContext, outcome: Any) -> ToolExecutionResult:
@@ -264,8 +270,7 @@ class Dispatch:
         contexts: Sequence[ContextMessage] = ()
         try:
             if run.contexts:
-                depth = self._call.machine.settings.max_depth
-                contexts = tuple(frozen_message(message, depth) for message in run.contexts)
+                contexts = frozen_contexts(run.contexts, self._call.machine.settings.max_depth)
             if type(outcome) is Raised:
                 return failure_of(outcome.error, plugin=tool.plugin, contexts=contexts)
             return self.rendered(outcome, contexts, run.concluded)

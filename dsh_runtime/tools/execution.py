@@ -174,14 +174,20 @@ class DispatchView(_View):
 class RunContext(_View):
     """What a body gets: the identity, the fused signal, and three things it may do to its own result."""
 
-    __slots__ = ("_call", "concluded", "contexts", "signal")
+    __slots__ = ("_call", "_signal", "began", "concluded", "contexts")
 
     def __init__(self, execution: Execution, signal: AbortSignal, call: Call) -> None:
         self._exec = execution
-        self.signal = signal
+        self._signal = signal
         self._call = call
-        self.contexts: list[ContextMessage] = []
+        self.began = False
         self.concluded = False
+        self.contexts: list[ContextMessage] = []
+
+    @property
+    def signal(self) -> AbortSignal:
+        """The signal that stops this body: the caller's, fused with what wrappers have assigned."""
+        return self._signal
 
     def defer_context(self, message: ContextMessage) -> None:
         """Attach a context message to this call's own result."""

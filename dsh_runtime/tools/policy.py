@@ -108,14 +108,13 @@ class PolicyChain:
             answer = listener.call(*self._args, self if behind == len(listeners) else partial(self.next, behind, heard))
             if type(answer) is CoroutineType:
                 answer = yield from answer
-            elif type(answer) is GeneratorType or hasattr(answer, "__await__"):
-                answer = yield from awaited(answer)
             if heard and heard[-1][0] is answer:
                 ruling = heard[-1]
             elif answer is self.stage.end[0]:
                 ruling = self.stage.end
             else:
-                ruling = self._checked(listener, answer)
+                answer = yield from settled(answer)
+                ruling = heard[-1] if heard and heard[-1][0] is answer else self._checked(listener, answer)
             if not heard and behind < len(listeners) and type(answer) is not self.stage.cuts:
                 # The listener has heard nothing of those behind it: they are heard all the same.
                 yield from self.run(behind, heard)
@@ -134,20 +133,22 @@ class PolicyChain:
                 yield from self._end()
             elif self._idle is not None and not self.running:
                 self._idle.set()
+        if index == 0 and self.failed is not None:
+            raise self.failed
         self.current = listener
         cell.append(ruling)
         return ruling[0]
 
     def _end(self) -> Generator[Any, Any, None]:
-        """The end of the stage: every ``next()`` that it started has ended, and no failure is forgotten."""
+        """The end of the stage: every ``next()`` that it started has ended."""
         if self.running:
             yield from self._rest().__await__()
         self.closed = True
-        if self.failed is not None:
-            raise self.failed
 
     def _checked(self, listener: Listener, answer: Any) -> Ruling:
-        """The ruling of a listener that gives an answer of its own."""
+        """The ruling of a listener that gives an answer of its own, or plainly what the end of the chain gave."""
+        if answer is self.stage.end[0]:
+            return self.stage.end
         problem = self.stage.problem(answer)
         if problem is not None:
             discard(answer)
@@ -186,9 +187,16 @@ class PolicyChain:
 
 
 @types.coroutine
-def awaited(answer: Any) -> Generator[Any, Any, Any]:
-    """Await what is no plain coroutine: an awaitable object, or what ``next()`` gave to a sync listener."""
-    return (yield from answer) if type(answer) is GeneratorType else (yield from answer.__await__())
+def settled(answer: Any) -> Generator[Any, Any, Any]:
+    """Await an answer for as long as it has to be: a listener may return what ``next()`` gave without awaiting it."""
+    while True:
+        kind = type(answer)
+        if kind is GeneratorType or kind is CoroutineType:
+            answer = yield from answer
+        elif hasattr(answer, "__await__"):
+            answer = yield from answer.__await__()
+        else:
+            return answer
 
 
 def _pre_problem(answer: Any) -> str | None:

@@ -38,24 +38,18 @@ class ToolRegistrationError(HarnessError):
 
 
 class RegisteredTool:
-    """A definition in force: its owner, and its output schema made ready on first use."""
+    """A definition in force: its owner, its compiled output schema, and how its body is run."""
 
-    __slots__ = ("compiled", "definition", "fiber", "name", "plugin", "run")
+    __slots__ = ("definition", "fiber", "name", "output", "plugin", "run")
 
     def __init__(self, definition: ToolDefinition, fiber: Fiber) -> None:
         self.definition = definition
         self.name = definition.name
         self.fiber = fiber
         self.plugin = fiber.id
-        self.compiled: CompiledSchema | None = None
+        # Compiled from a copy: the pass itself is generated on first use.
+        self.output = compile_schema(definition.output.schema)
         self.run = make_runner(definition.execute)
-
-    @property
-    def output(self) -> CompiledSchema:
-        """The compiled output schema."""
-        if self.compiled is None:
-            self.compiled = compile_schema(self.definition.output.schema)
-        return self.compiled
 
 
 @frozen(eq=False)
@@ -182,14 +176,15 @@ def make_restriction(
     resolver: Resolver, ctx: Context, chain: Sequence[Hashable], allow: Sequence[str] | None, deny: Sequence[str] | None
 ) -> Restriction:
     """Check a filter against what the scope inherits; an error lists the names that it could have given."""
-    if allow is None and not deny:
-        raise ToolRegistrationError(f"plugin {ctx.fiber.id!r} gives an empty filter; give allow or deny")
+    known, own = resolver.inherited_names(chain), resolver.own_names(ctx.scope_key)
+    inherited = f"inherited are: {', '.join(sorted(known)) or 'none'}"
     for what, names in (("allow", allow), ("deny", deny)):
         if isinstance(names, str):
             raise ToolRegistrationError(f"plugin {ctx.fiber.id!r} gives {what} = {names!r}; give a list of names")
     if not allow and not deny:
-        raise ToolRegistrationError(f"plugin {ctx.fiber.id!r} gives an empty filter; name at least one tool")
-    known, own = resolver.inherited_names(chain), resolver.own_names(ctx.scope_key)
+        raise ToolRegistrationError(
+            f"plugin {ctx.fiber.id!r} gives an empty filter; name at least one tool in allow or deny; {inherited}"
+        )
     for name in (*(allow or ()), *(deny or ())):
         if name in RESERVED_NAMES:
             problem = "is reserved and stands outside restrictions"
@@ -200,7 +195,6 @@ def make_restriction(
         else:
             problem = "is unknown"
         raise ToolRegistrationError(
-            f"plugin {ctx.fiber.id!r} restricts {name!r}, which {problem}; inherited are: "
-            f"{', '.join(sorted(known)) or 'none'}"
+            f"plugin {ctx.fiber.id!r} restricts {name!r}, which {problem}; {inherited}"
         )
     return Restriction(frozenset(allow) if allow is not None else None, frozenset(deny or ()))

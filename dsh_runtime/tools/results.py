@@ -9,6 +9,7 @@ from typing import Any
 from dsh_hookspecs import (
     ContextMessage,
     JsonValue,
+    ToolErrorInfo,
     ToolExecutionFailure,
     ToolExecutionResult,
     ToolExecutionSuccess,
@@ -16,7 +17,7 @@ from dsh_hookspecs import (
     ToolOutputError,
 )
 
-from dsh_runtime.tools.failures import clean, message_of, text_content
+from dsh_runtime.tools.failures import ORDINARY, clean, message_of, text_content
 from dsh_runtime.tools.registry import RegisteredTool
 from dsh_runtime.values import FrozenList, Mismatch, snapshot_json
 
@@ -24,7 +25,7 @@ from dsh_runtime.values import FrozenList, Mismatch, snapshot_json
 def canonical(tool: RegisteredTool, value: Any, max_depth: int) -> JsonValue:
     """``value`` checked against the tool's output schema and frozen; :class:`ToolOutputError` lists what is wrong."""
     try:
-        return (tool.compiled or tool.output).freeze(value, max_depth)  # type: ignore[no-any-return]
+        return tool.output.freeze(value, max_depth)  # type: ignore[no-any-return]
     except Mismatch:
         pass
     frozen = _snapshot(value, max_depth, f"the value of tool {tool.name!r}")
@@ -77,13 +78,11 @@ def materialise(result: ToolExecutionResult, max_depth: int) -> ToolExecutionRes
     """The candidate with every part lossless and frozen; the same object where it already is."""
     content = frozen_content(result.content, "the result", max_depth)
     meta = result.meta if result.meta is None else _snapshot(result.meta, max_depth, "the result's meta")
-    contexts = _contexts(result.additional_contexts, max_depth)
-    if content is result.content and meta is result.meta and contexts is result.additional_contexts:
-        if result.is_error and not _plain(result.error):
-            return ToolExecutionFailure(_cleaned(result.error), content, meta, contexts)
-        return result
+    contexts = frozen_contexts(result.additional_contexts, max_depth)
     if result.is_error:
         return ToolExecutionFailure(_cleaned(result.error), content, meta, contexts)
+    if content is result.content and meta is result.meta and contexts is result.additional_contexts:
+        return result
     return ToolExecutionSuccess(result.value, content, meta, contexts, result.concludes_turn)
 
 
@@ -91,28 +90,30 @@ def frozen_message(message: ContextMessage, max_depth: int) -> ContextMessage:
     """A context message with content and meta frozen; the same object where they already are."""
     content = frozen_content(message.content, f"a context message from {message.source!r}", max_depth)
     meta = message.meta if message.meta is None else _snapshot(message.meta, max_depth, "a context message's meta")
-    if not isinstance(message.source, str):
+    if not isinstance(message.source, str) or clean(message.source) != message.source:
         raise ToolOutputError(f"a context message has the source {message.source!r}; name who it comes from")
     if content is message.content and meta is message.meta:
         return message
     return ContextMessage(content, message.source, meta)
 
 
-def _contexts(messages: Sequence[ContextMessage], max_depth: int) -> Sequence[ContextMessage]:
-    if not messages:
-        return messages if type(messages) is tuple else ()
-    if not all(isinstance(message, ContextMessage) for message in messages):
-        raise ToolOutputError(f"additional contexts are ContextMessage objects, not {messages!r:.200}")
+def frozen_contexts(messages: Sequence[ContextMessage], max_depth: int) -> tuple[ContextMessage, ...]:
+    """Context messages with everything in them frozen; the same tuple where they already are."""
+    if type(messages) is tuple and not messages:
+        return messages
+    if not isinstance(messages, (list, tuple)) or not all(isinstance(message, ContextMessage) for message in messages):
+        raise ToolOutputError(f"additional contexts are a list of ContextMessage, not {messages!r:.200}")
     frozen = tuple(frozen_message(message, max_depth) for message in messages)
     same = type(messages) is tuple and all(a is b for a, b in zip(frozen, messages, strict=True))
-    return messages if same else frozen
+    return messages if same else frozen  # type: ignore[return-value]
 
 
 def _projected(tool: RegisteredTool, what: str, project: Any, args: Any, value: JsonValue, max_depth: int) -> Any:
     try:
         outcome = project(args, value)
-    except Exception as error:
-        raise ToolOutputError(f"{what} of tool {tool.name!r} raised {type(error).__name__}: {message_of(error)}") from error
+    except ORDINARY as error:
+        text = f"{what} of tool {tool.name!r} raised {type(error).__name__}: {message_of(error)}"
+        raise ToolOutputError(text) from error
     return _snapshot(outcome, max_depth, f"what {what} of tool {tool.name!r} gave")
 
 
@@ -125,12 +126,16 @@ def _snapshot(value: Any, max_depth: int, subject: str) -> JsonValue:
         raise ToolOutputError(f"{subject} is no lossless JSON: {message_of(error)}") from error
 
 
-def _plain(error: ToolFailure) -> bool:
-    return type(error.message) is str and clean(error.message) == error.message
-
-
 def _cleaned(error: ToolFailure) -> ToolFailure:
-    return ToolFailure(clean(str(error.message)), error.info)
+    """A failure whose texts JSON can carry."""
+    message, info = _clean(error.message) or "", error.info
+    if info is not None:
+        info = ToolErrorInfo(_clean(info.name) or "Error", _clean(info.code), _clean(info.plugin))
+    return ToolFailure(message, info)
+
+
+def _clean(text: Any) -> str | None:
+    return None if text is None else clean(str(text))
 
 
 def _listed(violations: Sequence[Any]) -> str:

@@ -27,7 +27,7 @@ from dsh_runtime.tools.registry import (
     check_definition,
     make_restriction,
 )
-from dsh_runtime.values import thaw
+from dsh_runtime.values import snapshot_json, thaw
 
 Undo = Callable[[], Any]
 
@@ -104,7 +104,8 @@ class ToolRuntime(Service):
             definition = self.get(call.name, call.agent)
             if definition is None or definition.is_concurrency_safe is None:
                 return "exclusive"
-            return "parallel" if definition.is_concurrency_safe(call.arguments) is True else "exclusive"
+            arguments = snapshot_json(call.arguments, max_depth=self.machine.settings.max_depth)
+            return "parallel" if definition.is_concurrency_safe(arguments) is True else "exclusive"
         except Exception:
             # A classifier that fails has not said that overlapping is safe.
             return "exclusive"
