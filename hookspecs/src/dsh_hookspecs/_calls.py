@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, final
 
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 
 from dsh_hookspecs._json import Content, JsonValue
 from dsh_hookspecs._signals import AbortSignal
@@ -167,7 +167,10 @@ class ToolFailure:
 class ToolExecutionSuccess:
     """A call that gave a value: the canonical ``value`` for programs, ``content`` for the model, ``meta`` for a UI."""
 
-    is_error: ClassVar[Literal[False]] = False
+    if TYPE_CHECKING:
+        is_error: Literal[False] = field(init=False)  # a member, so that checkers narrow on it
+    else:
+        is_error = False
     value: JsonValue
     content: Content
     meta: JsonValue = None
@@ -175,19 +178,22 @@ class ToolExecutionSuccess:
     concludes_turn: bool = False
 
 
+def _error_text(failure: ToolExecutionFailure) -> Content:
+    return [{"type": "text", "text": f"Error: {failure.error.message}"}]
+
+
 @frozen
 class ToolExecutionFailure:
     """A call that gave no value; without ``content`` the model reads ``Error: <message>``."""
 
-    is_error: ClassVar[Literal[True]] = True
+    if TYPE_CHECKING:
+        is_error: Literal[True] = field(init=False)
+    else:
+        is_error = True
     error: ToolFailure
-    content: Content = field()
+    content: Content = field(default=Factory(_error_text, takes_self=True))
     meta: JsonValue = None
     additional_contexts: Sequence[ContextMessage] = ()
-
-    @content.default
-    def _error_text(self) -> Content:
-        return [{"type": "text", "text": f"Error: {self.error.message}"}]
 
 
 ToolExecutionResult: TypeAlias = ToolExecutionSuccess | ToolExecutionFailure

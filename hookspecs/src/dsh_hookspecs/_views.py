@@ -6,7 +6,7 @@ A tool's ``present_call(args)`` gives a pending view, its ``present_result(args,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from attrs import Attribute, field, frozen
@@ -39,12 +39,20 @@ def _blocks(instance: object, attribute: Attribute[Any], value: object) -> None:
         raise ValueError(f"{type(instance).__name__}.{attribute.name} is a list of blocks that each have a 'type'")
 
 
+def _texts(items: Iterable[str]) -> tuple[str, ...]:
+    return tuple(items)
+
+
 @frozen
 class FileLocation:
     """A file, and perhaps a line (from 1), that a call reads or changes."""
 
     path: str = field(validator=_text)
     line: int | None = field(default=None, validator=optional(_line))
+
+
+def _locations(items: Iterable[FileLocation]) -> tuple[FileLocation, ...]:
+    return tuple(items)
 
 
 @frozen
@@ -56,12 +64,20 @@ class FileDiff:
     new_text: str = field(validator=_text)
 
 
+def _diffs(items: Iterable[FileDiff]) -> tuple[FileDiff, ...]:
+    return tuple(items)
+
+
 @frozen
 class ReadLine:
     """One line of a file window: its number (from 1) and its text without the line ending."""
 
     number: int = field(validator=_line)
     text: str = field(validator=_text)
+
+
+def _lines(items: Iterable[ReadLine]) -> tuple[ReadLine, ...]:
+    return tuple(items)
 
 
 @frozen
@@ -72,12 +88,20 @@ class SearchMatch:
     line: str = field(validator=_text)
 
 
+def _matches(items: Iterable[SearchMatch]) -> tuple[SearchMatch, ...]:
+    return tuple(items)
+
+
 @frozen
 class SearchFile:
     """The matches of one file."""
 
     path: str = field(validator=_text)
-    matches: Sequence[SearchMatch] = field(converter=tuple, validator=deep_iterable(instance_of(SearchMatch)))
+    matches: Sequence[SearchMatch] = field(converter=_matches, validator=deep_iterable(instance_of(SearchMatch)))
+
+
+def _files(items: Iterable[SearchFile]) -> tuple[SearchFile, ...]:
+    return tuple(items)
 
 
 @frozen
@@ -90,6 +114,10 @@ class WebSource:
     published_at: str | None = field(default=None, validator=_maybe_text)
 
 
+def _sources(items: Iterable[WebSource]) -> tuple[WebSource, ...]:
+    return tuple(items)
+
+
 @frozen
 class GenericCall:
     """The default card of a pending call."""
@@ -100,7 +128,7 @@ class GenericCall:
     raw_input: JsonValue = None
     content: Content | None = field(default=None, validator=optional(_blocks))
     locations: Sequence[FileLocation] = field(
-        default=(), converter=tuple, validator=deep_iterable(instance_of(FileLocation)), kw_only=True
+        default=(), converter=_locations, validator=deep_iterable(instance_of(FileLocation)), kw_only=True
     )
 
 
@@ -120,9 +148,9 @@ class DiffCall:
 
     card: ClassVar[str] = "diff"
     title: str = field(validator=_text)
-    diffs: Sequence[FileDiff] = field(converter=tuple, validator=deep_iterable(instance_of(FileDiff)))
+    diffs: Sequence[FileDiff] = field(converter=_diffs, validator=deep_iterable(instance_of(FileDiff)))
     locations: Sequence[FileLocation] = field(
-        default=(), converter=tuple, validator=deep_iterable(instance_of(FileLocation)), kw_only=True
+        default=(), converter=_locations, validator=deep_iterable(instance_of(FileLocation)), kw_only=True
     )
 
 
@@ -151,7 +179,7 @@ class DiffResult:
     """The change that was made."""
 
     card: ClassVar[str] = "diff"
-    diffs: Sequence[FileDiff] = field(converter=tuple, validator=deep_iterable(instance_of(FileDiff)))
+    diffs: Sequence[FileDiff] = field(converter=_diffs, validator=deep_iterable(instance_of(FileDiff)))
     title: str | None = field(default=None, validator=_maybe_text)
 
 
@@ -167,10 +195,10 @@ class SearchResult:
     truncated: bool = field(validator=instance_of(bool))
     total: int = field(validator=_count)
     files: Sequence[SearchFile] = field(
-        default=(), converter=tuple, validator=deep_iterable(instance_of(SearchFile)), kw_only=True
+        default=(), converter=_files, validator=deep_iterable(instance_of(SearchFile)), kw_only=True
     )
     paths: Sequence[str] = field(
-        default=(), converter=tuple, validator=deep_iterable(instance_of(str)), kw_only=True
+        default=(), converter=_texts, validator=deep_iterable(instance_of(str)), kw_only=True
     )
     title: str | None = field(default=None, validator=_maybe_text)
 
@@ -182,7 +210,7 @@ class ReadResult:
     card: ClassVar[str] = "read"
     path: str = field(validator=_text)
     offset: int = field(validator=[instance_of(int), ge(1)])
-    lines: Sequence[ReadLine] = field(converter=tuple, validator=deep_iterable(instance_of(ReadLine)))
+    lines: Sequence[ReadLine] = field(converter=_lines, validator=deep_iterable(instance_of(ReadLine)))
     total_lines: int = field(validator=_count)
     title: str | None = field(default=None, validator=_maybe_text)
     lang: str | None = field(default=None, validator=_maybe_text)
@@ -195,7 +223,7 @@ class WebSearchResult:
 
     card: ClassVar[str] = "web"
     kind: ClassVar[str] = "search"
-    sources: Sequence[WebSource] = field(converter=tuple, validator=deep_iterable(instance_of(WebSource)))
+    sources: Sequence[WebSource] = field(converter=_sources, validator=deep_iterable(instance_of(WebSource)))
     truncated: bool = field(validator=instance_of(bool))
     answer: str | None = field(default=None, validator=_maybe_text)
     title: str | None = field(default=None, validator=_maybe_text)
