@@ -145,7 +145,7 @@ async def test_a_call_that_is_cancelled_in_the_same_breath_is_not_answered(piped
     """Whether it has begun by then or not, it does not go on."""
     async with piped() as pipes:
         await pipes.greet()
-        for number in range(20):
+        for number in range(100):
             call = {"id": number, "method": "tools/call", "params": {"name": "wait"}}
             cancel = {"method": "notifications/cancelled", "params": {"requestId": number, "reason": "never mind"}}
             await _send_at_once(pipes, [call, cancel])

@@ -14,6 +14,7 @@ class Backlog:
         self._most = most
         self._most_bytes = most_bytes
         self._sizes: dict[RequestId, int] = {}
+        self._cancelled: set[RequestId] = set()
         self._bytes = 0
         self._settled = trio.Event()
 
@@ -26,9 +27,21 @@ class Backlog:
         self._bytes += size
         return True
 
+    def cancel(self, request_id: RequestId) -> None:
+        """The client no longer wants an answer to the request, if there is one of this id."""
+        key = coerce_request_id(request_id)
+        if key in self._sizes:
+            self._cancelled.add(key)
+
+    def is_cancelled(self, request_id: RequestId) -> bool:
+        """Whether the request has been cancelled and not been settled yet."""
+        return coerce_request_id(request_id) in self._cancelled
+
     def settle(self, request_id: RequestId) -> None:
         """The request has been answered, or never will be."""
-        self._bytes -= self._sizes.pop(coerce_request_id(request_id), 0)
+        key = coerce_request_id(request_id)
+        self._cancelled.discard(key)
+        self._bytes -= self._sizes.pop(key, 0)
         self._settled.set()
 
     @property

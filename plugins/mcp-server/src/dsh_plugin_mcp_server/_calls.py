@@ -21,6 +21,7 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp_types import RequestId
 
 GRACE: Final = 5.0
+_CANCELLED: Final = "the client cancelled the request"
 #: So many progress reports of a call wait for the client; older ones are dropped.
 _UNSENT: Final = 64
 
@@ -50,11 +51,12 @@ class Call:
 class Calls:
     """The calls of one session that have begun and not come to rest."""
 
-    def __init__(self, most: int, insist: Callable[[Call], None]) -> None:
+    def __init__(self, most: int, insist: Callable[[Call], None], is_cancelled: Callable[[RequestId], bool]) -> None:
         self._prefix = f"mcp-{secrets.token_hex(6)}"
         self._minted = 0
         self._turns = trio.Semaphore(most)
         self._insist = insist
+        self._is_cancelled = is_cancelled
         self._by_request: dict[RequestId, Call] = {}
         self._by_id: dict[str, Call] = {}
         self._closed: str | None = None
@@ -82,7 +84,7 @@ class Calls:
         """The client no longer wants an answer to this request."""
         call = self._by_request.get(coerce_request_id(request_id))
         if call is not None:
-            self._abort(call, "the client cancelled the request")
+            self._abort(call, _CANCELLED)
 
     def abort_all(self, reason: str) -> None:
         """End every call, and every one that is still to come."""
@@ -100,6 +102,9 @@ class Calls:
         self._by_request[coerce_request_id(request_id)] = self._by_id[call.call_id] = call
         if self._closed is not None:
             self._abort(call, self._closed)
+        elif self._is_cancelled(request_id):
+            # The client was quicker than the request's task, and the SDK has not acted on it yet.
+            self._abort(call, _CANCELLED)
         return call
 
     def _close(self, call: Call) -> None:

@@ -99,6 +99,7 @@ class Intake(ClosingStream):
         if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             request_id = cancelled_request_id_from_params(message.params)
             if request_id is not None:
+                self._backlog.cancel(request_id)
                 self._on_cancel(request_id)
         return item
 

@@ -22,13 +22,16 @@ class Outlet(ClosingStream):
         self._closed = False
 
     async def send(self, item: SessionMessage, /) -> None:
-        """Send one message of the SDK's."""
+        """Send one message of the SDK's; an answer that the client has said it does not want is dropped."""
         message = item.message
-        try:
+        if not isinstance(message, JSONRPCResponse | JSONRPCError) or message.id is None:
             await self._send(item)
+            return
+        try:
+            if not self._backlog.is_cancelled(message.id):
+                await self._send(item)
         finally:
-            if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
-                self._backlog.settle(message.id)
+            self._backlog.settle(message.id)
 
     async def refuse(self, request_id: RequestId | None, code: int, message: str) -> None:
         """Answer what the SDK is not going to see."""

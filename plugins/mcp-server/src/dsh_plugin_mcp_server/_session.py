@@ -49,13 +49,13 @@ class _Session:
 
     def __init__(self, ctx: Context, scope: Scope, config: Config, transport: Transport) -> None:
         self._transport = transport
-        self._calls = Calls(config.max_concurrent_calls, self._insist)
+        backlog = Backlog(config.max_pending_requests, _LONG_MESSAGES * config.max_message_bytes)
+        self._calls = Calls(config.max_concurrent_calls, self._insist, backlog.is_cancelled)
         self._news = News(self._calls, self._send_change)
         self._bus = InMemorySubscriptionBus()
         self._server = _make_server(config, self._bus)
         self._methods = _make_methods(ctx.tools, scope.key, self._calls, config)
         self._methods.install(self._server)
-        backlog = Backlog(config.max_pending_requests, _LONG_MESSAGES * config.max_message_bytes)
         self._outlet = Outlet(transport.write, backlog, self._hang_up)
         self._intake = Intake(transport, backlog, self._outlet, self._calls.cancel, self._leave)
         self._serving = trio.CancelScope()
