@@ -240,8 +240,10 @@ def test_starting_imports_no_more_than_it_needs(folder: Path) -> None:
 
 def test_a_start_that_is_interrupted_unwinds(folder: Path, started: list[subprocess.Popen[str]]) -> None:
     """A plugin whose ``apply`` never ends is cancelled; nothing has been called."""
-    text = "import os\nimport trio\n\n\nasync def apply(ctx):\n    os.write(2, b'started\\n')\n    await trio.sleep(60)\n"
-    (folder / "endless.py").write_text(text)
+    (folder / "endless.py").write_text(
+        "import os\nimport trio\n\n\nasync def apply(ctx):\n"
+        "    os.write(2, b'started\\n')\n    await trio.sleep(60)\n"
+    )
     with (folder / "dsh.toml").open("a") as config:
         config.write('[[plugin]]\nid = "endless"\nuse = "./endless.py"\n')
     process = start(started, folder, "call", "greet", "name=Ada")
