@@ -9,6 +9,10 @@ import traceback
 from .errors import Location, shorten
 
 
+#: The host's own code: an error that it raises on purpose is about the plugin that called it.
+_HOST = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
 def summary_of(error: BaseException) -> str:
     """The exception's class and message, on one line."""
     try:
@@ -29,7 +33,7 @@ def place_of(error: BaseException) -> Location | None:
 
 
 def _is_ours_or_python(filename: str) -> bool:
-    if filename.startswith("<") or os.path.dirname(filename) == os.path.dirname(__file__):
+    if filename.startswith(("<", _HOST)):
         return True
     library = sysconfig.get_paths()["stdlib"]
     return filename.startswith(library) and "site-packages" not in filename

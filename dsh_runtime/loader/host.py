@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, TypeAlias
 
 from attrs import field, frozen
+from dsh_hookspecs import HarnessError
 
 from dsh_runtime.core.context import Context
 from dsh_runtime.core.fiber import Fiber
@@ -186,7 +187,9 @@ def why_not_active(plugin: LoadedPlugin) -> list[ConfigProblem]:
     if error is not None:
         place = place_of(error)
         where = f" at {place}" if place is not None else ""
-        return [ConfigProblem((), f"plugin {plugin.id!r} failed{where}: {summary_of(error)}; mend it, or remove it", origin)]
+        # What the host raises on purpose says itself what to do.
+        remedy = "" if isinstance(error, HarnessError) else "; mend it, or remove it from the config"
+        return [ConfigProblem((), f"plugin {plugin.id!r} failed{where}: {summary_of(error)}{remedy}", origin)]
     if fiber is None or fiber.state is State.ACTIVE:
         return []
     return [ConfigProblem((), _waiting(fiber), origin)]

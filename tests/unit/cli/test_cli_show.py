@@ -84,7 +84,7 @@ def test_plugins_as_a_plain_tree(run: Run, mixed: Path, tmp_path: Path) -> None:
         "add a plugin that does",
         f"4  breaks  failed  {tmp_path}/breaks.py",
         f"   why: dsh.toml:10: plugin 'breaks' failed at {tmp_path}/breaks.py:2: ValueError: no luck; "
-        "mend it, or remove it",
+        "mend it, or remove it from the config",
         "5  off     disabled  dsh-plugin-permission-gate 0.1.0",
         "   why: enabled = false",
     ]
