@@ -119,9 +119,10 @@ class Call:
         try:
             denied = None
             if pipeline.pre:
-                ruling = await PolicyChain(PRE, pipeline.pre, (self.exec,)).decide(timeout)
-                if ruling is not PRE.end and type(ruling[0]) is not Allow:
-                    denied = await self._objection(*ruling)
+                rulings: list[Ruling] = []
+                await PolicyChain(PRE, pipeline.pre, self.exec).decide(timeout, rulings)
+                if type(rulings[0][0]) is not Allow:
+                    denied = await self._objection(*rulings[0])
             if denied is None:
                 denied = self._guarded()
             if lane is not None:
@@ -134,9 +135,10 @@ class Call:
             if lane is not None:
                 await lane.results_turn()
             if pipeline.post:
-                ruling = await PolicyChain(POST, pipeline.post, (self.exec, result)).decide(timeout)
-                if ruling is not POST.end:
-                    result = self._carry_out(ruling, result)
+                verdicts: list[Ruling] = []
+                await PolicyChain(POST, pipeline.post, self.exec, result).decide(timeout, verdicts)
+                if verdicts[0] is not POST.end:
+                    result = self._carry_out(verdicts[0], result)
                 result = self.after_abort(result)
             return result
         except ListenerFailed as failed:
@@ -172,7 +174,7 @@ class Call:
         self.exec = make_execution(
             call.call_id, call.name, arguments, self.signal, call.agent, call.parent, call.root_call_id, self.token
         )
-        if refused is None and self.signal.aborted:
+        if refused is None and self.signal.poll():
             refused = aborted(self.signal, began=False)
         if refused is None and self.pipeline.mode == "code":
             refused = self._collapsed()
@@ -281,7 +283,7 @@ class Call:
             reason = self._guard_answer(guard)
             if reason is not None:
                 return failure(reason or _NO_REASON, code="GUARDED", name="ToolGuarded", plugin=guard.plugin)
-        return aborted(self.signal, began=False) if self.signal.aborted else None
+        return aborted(self.signal, began=False) if self.signal.poll() else None
 
     def _guard_answer(self, guard: Guard) -> str | None:
         try:
@@ -304,7 +306,7 @@ class Call:
 
     def after_abort(self, result: ToolExecutionResult) -> ToolExecutionResult:
         """An aborted call has no success."""
-        if result.is_error or not self.signal.aborted:
+        if result.is_error or not self.signal.poll():
             return result
         began = self.dispatch is not None and self.dispatch.began
         return aborted(self.signal, began=began, contexts=result.additional_contexts)

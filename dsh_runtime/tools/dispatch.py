@@ -131,7 +131,10 @@ class Dispatch:
 
     def is_own(self, answer: Any) -> bool:
         """Whether a result is the very one that this dispatch made."""
-        return any(answer is result for result in self.made)
+        for result in self.made:  # noqa: SIM110 - a generator costs more than the loop
+            if result is answer:
+                return True
+        return False
 
     def rendered(self, value: Any, contexts: Sequence[ContextMessage], concludes: bool = False) -> ToolExecutionSuccess:
         """A value as the tool's own success: checked, frozen, rendered, projected."""

@@ -13,33 +13,30 @@ import types
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
 from types import CoroutineType, GeneratorType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import trio
-from attrs import evolve
+from attrs import evolve, frozen
 from dsh_hookspecs import UNSET, Accept, Allow, Ask, Block, Deny
 
 from dsh_runtime.core.chain import discard
 from dsh_runtime.core.errors import HookError
 from dsh_runtime.core.events import Listener
+from dsh_runtime.tools.execution import Execution
 from dsh_runtime.tools.failures import ORDINARY, ListenerFailed, message_of, sole
 
-
-class Ruling(NamedTuple):
-    """A decision and the listener that made it (``None``: the end of the chain)."""
-
-    decision: Any
-    listener: Listener | None
-
-
+#: A decision and the listener that made it (``None``: the end of the chain). A plain tuple: read on every call.
+Ruling: TypeAlias = tuple[Any, Listener | None]
 Merge: TypeAlias = Callable[[Ruling, Ruling], Ruling]
 
 
-class Stage(NamedTuple):
+@frozen(eq=False)
+class Stage:
     """What makes a decision stage: its event, the end of its chain, its answers, what is stricter, what cuts it."""
 
     event: str
     end: Ruling
+    answers: tuple[type, ...]
     problem: Callable[[Any], str | None]
     merge: Merge
     cuts: type | None
@@ -53,17 +50,20 @@ class PolicyChain:
     answer. Nothing stands behind the last listener: its ``next`` is the chain itself, which gives the end at once.
     """
 
-    # Defaults on the class, not slots: most dispatches assign only what __init__ does.
-    failed: ListenerFailed | None = None
-    current: Listener | None = None
-    running = 0
-    closed = False
-    _idle: trio.Event | None = None
+    __slots__ = ("_count", "_end", "_exec", "_idle", "_listeners", "_result", "closed", "current", "failed", "running", "stage")
 
-    def __init__(self, stage: Stage, listeners: Sequence[Listener], args: tuple[Any, ...]) -> None:
+    def __init__(self, stage: Stage, listeners: Sequence[Listener], exec: Execution, result: Any = None) -> None:
         self.stage = stage
-        self.listeners = listeners
-        self._args = args
+        self._end = stage.end[0]
+        self._listeners = listeners
+        self._count = len(listeners)
+        self._exec = exec
+        self._result = result
+        self.failed: ListenerFailed | None = None
+        self.current: Listener | None = None
+        self.running = 0
+        self.closed = False
+        self._idle: trio.Event | None = None
 
     def __call__(self) -> PolicyChain:
         if self.closed:
@@ -73,51 +73,51 @@ class PolicyChain:
     def __await__(self) -> Generator[Any, Any, Any]:
         if self.closed:
             raise self._too_late()
-        return self.stage.end[0]
+        return self._end
         yield
 
-    def next(self, index: int, cell: list[Ruling]) -> Awaitable[Any]:
+    def decide(self, timeout: float | None, cell: list[Ruling]) -> Awaitable[Any]:
+        """Run the stage and put its ruling in ``cell``.
+
+        :class:`ListenerFailed` if any listener failed or the stage took too long.
+        """
+        return self._run(0, cell) if timeout is None else self._within(timeout, cell)
+
+    async def _within(self, timeout: float, cell: list[Ruling]) -> None:
+        with trio.move_on_after(timeout) as scope:
+            await self._run(0, cell)
+        if scope.cancel_called:
+            raise self._timed_out(timeout)
+
+    def _next(self, index: int, cell: list[Ruling]) -> Awaitable[Any]:
         """What ``next()`` of the listener in front of ``index`` gives."""
         if self.closed:
             raise self._too_late()
-        return self.run(index, cell)
-
-    async def decide(self, timeout: float | None) -> Ruling:
-        """Run the stage; :class:`ListenerFailed` if any listener failed or the stage took too long."""
-        cell: list[Ruling] = []
-        if timeout is None:
-            await self.run(0, cell)
-        else:
-            with trio.move_on_after(timeout) as scope:
-                await self.run(0, cell)
-            if scope.cancel_called:
-                raise self._timed_out(timeout)
-        return cell[0]
+        return self._run(index, cell)
 
     @types.coroutine
-    def run(self, index: int, cell: list[Ruling]) -> Generator[Any, Any, Any]:
+    def _run(self, index: int, cell: list[Ruling]) -> Generator[Any, Any, Any]:
         """Run the listeners from ``index`` on; give the decision that stands, and put its ruling in ``cell``."""
         if self.closed:
             raise self._too_late()
-        listeners = self.listeners
-        listener = self.current = listeners[index]
+        listener = self.current = self._listeners[index]
         behind = index + 1
+        last = behind == self._count
         heard: list[Ruling] = []
         self.running += 1
         try:
-            answer = listener.call(*self._args, self if behind == len(listeners) else partial(self.next, behind, heard))
+            answer = self._ask(listener, self if last else partial(self._next, behind, heard))
             if type(answer) is CoroutineType:
                 answer = yield from answer
-            if heard and heard[-1][0] is answer:
-                ruling = heard[-1]
-            elif answer is self.stage.end[0]:
+            if answer is self._end:
                 ruling = self.stage.end
             else:
-                answer = yield from settled(answer)
+                if type(answer) not in self.stage.answers:
+                    answer = yield from settled(answer)
                 ruling = heard[-1] if heard and heard[-1][0] is answer else self._checked(listener, answer)
-            if not heard and behind < len(listeners) and type(answer) is not self.stage.cuts:
+            if not (heard or last) and type(answer) is not self.stage.cuts:
                 # The listener has heard nothing of those behind it: they are heard all the same.
-                yield from self.run(behind, heard)
+                yield from self._run(behind, heard)
                 ruling = self.stage.merge(ruling, heard[-1])
         except ListenerFailed:
             raise
@@ -130,7 +130,10 @@ class PolicyChain:
         finally:
             self.running -= 1
             if index == 0:
-                yield from self._end()
+                # The stage ends when every next() that it started has ended.
+                if self.running:
+                    yield from self._rest().__await__()
+                self.closed = True
             elif self._idle is not None and not self.running:
                 self._idle.set()
         if index == 0 and self.failed is not None:
@@ -139,11 +142,10 @@ class PolicyChain:
         cell.append(ruling)
         return ruling[0]
 
-    def _end(self) -> Generator[Any, Any, None]:
-        """The end of the stage: every ``next()`` that it started has ended."""
-        if self.running:
-            yield from self._rest().__await__()
-        self.closed = True
+    def _ask(self, listener: Listener, following: Callable[[], Any]) -> Any:
+        if self._result is None:
+            return listener.call(self._exec, following)
+        return listener.call(self._exec, self._result, following)
 
     def _checked(self, listener: Listener, answer: Any) -> Ruling:
         """The ruling of a listener that gives an answer of its own, or plainly what the end of the chain gave."""
@@ -153,7 +155,7 @@ class PolicyChain:
         if problem is not None:
             discard(answer)
             raise self._fail(listener, None, f"answered with {answer!r:.200}; {problem}")
-        return Ruling(answer, listener)
+        return answer, listener
 
     def _too_late(self) -> HookError:
         return HookError(
@@ -224,7 +226,7 @@ _PRE_STRENGTH: Final = {Allow: 0, Ask: 1, Deny: 2}
 
 def _stricter(front: Ruling, behind: Ruling) -> Ruling:
     strength = _PRE_STRENGTH
-    return behind if strength[type(behind.decision)] > strength[type(front.decision)] else front
+    return behind if strength[type(behind[0])] > strength[type(front[0])] else front
 
 
 def _post_strength(decision: Any) -> int:
@@ -237,12 +239,12 @@ def _post_strength(decision: Any) -> int:
 
 def _stronger(front: Ruling, behind: Ruling) -> Ruling:
     """The stronger of two answers, with the contexts of both."""
-    stands = behind if _post_strength(behind.decision) > _post_strength(front.decision) else front
-    contexts = (*front.decision.additional_contexts, *behind.decision.additional_contexts)
-    if len(contexts) == len(stands.decision.additional_contexts):
-        return stands
-    return Ruling(evolve(stands.decision, additional_contexts=contexts), stands.listener)
+    decision, listener = behind if _post_strength(behind[0]) > _post_strength(front[0]) else front
+    contexts = (*front[0].additional_contexts, *behind[0].additional_contexts)
+    if len(contexts) == len(decision.additional_contexts):
+        return decision, listener
+    return evolve(decision, additional_contexts=contexts), listener
 
 
-PRE: Final = Stage("tools/pre-execute", Ruling(Allow(), None), _pre_problem, _stricter, Deny)
-POST: Final = Stage("tools/post-execute", Ruling(Accept(), None), _post_problem, _stronger, None)
+PRE: Final = Stage("tools/pre-execute", (Allow(), None), (Allow, Deny, Ask), _pre_problem, _stricter, Deny)
+POST: Final = Stage("tools/post-execute", (Accept(), None), (Accept, Block), _post_problem, _stronger, None)

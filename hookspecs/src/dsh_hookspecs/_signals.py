@@ -40,9 +40,6 @@ class AbortSignal:
 
     __slots__ = ("__weakref__", "_callbacks", "_lock", "_reason")
 
-    #: Whether the flag alone does not tell: a source or a clock has to be asked.
-    _asks = False
-
     def __init__(self) -> None:
         self._reason: BaseException | None = None
         self._callbacks: dict[object, Callable[[], object]] | None = None
@@ -163,7 +160,6 @@ class LinkedSignal(AbortSignal):
     """Aborted when one of its sources is, or by itself; linked to them only while it has callbacks."""
 
     __slots__ = ("_links", "_sources")
-    _asks = True
 
     def __init__(self, sources: tuple[AbortSignal, ...]) -> None:
         self._reason = None
@@ -174,10 +170,15 @@ class LinkedSignal(AbortSignal):
 
     @property
     def aborted(self) -> bool:
+        return self.poll()
+
+    def poll(self) -> bool:
+        """What :attr:`aborted` says; each call asks several times, and a property costs thrice a method."""
         if self._reason is not None:
             return True
         for source in self._sources:
-            if source._reason is not None or (source._asks and source.aborted):
+            # The flag of a plain signal tells all; any other has a source or a clock to ask.
+            if source._reason is not None or (type(source) is not AbortSignal and source.aborted):
                 return self.reason is not None
         return False
 
@@ -236,7 +237,6 @@ class _DeadlineSignal(AbortSignal):
     """Aborted when its clock says so; has a timer only while it has callbacks."""
 
     __slots__ = ("_clock", "_clock_object", "_deadline", "_seconds", "_timer")
-    _asks = True
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
