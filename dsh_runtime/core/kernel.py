@@ -99,7 +99,7 @@ class Kernel:
         return any(
             fiber.state is State.UNLOADING
             or (fiber.state is State.LOADING and not fiber.lends_turn)
-            or self._is_ready(fiber)
+            or (fiber.state is State.PENDING and (fiber.error is not None or self._is_ready(fiber)))
             or fiber.wants_change
             for fiber in self.fibers
         )
@@ -208,7 +208,8 @@ class Kernel:
 
     def _stale(self, fiber: Fiber, name: str) -> bool:
         used, now = fiber.uses[name], self.provider(fiber, name)
-        if used is now or (now is not None and _is_below(now.fiber, fiber)):
+        if used is now or (used is None and now is not None and _rests_on(now.fiber, fiber)):
+            # To take up a service that rests on the fiber itself would take it away again, for ever.
             return False
         # A provider that unloads sees to its consumers itself, one after the other.
         return used is None or used.fiber.state is not State.UNLOADING
@@ -311,11 +312,14 @@ async def _raise(error: BaseException) -> None:
     raise error
 
 
-def _is_below(fiber: Fiber | None, ancestor: Fiber) -> bool:
-    while fiber is not None:
-        if fiber is ancestor:
+def _rests_on(fiber: Fiber, base: Fiber) -> bool:
+    """Whether ``fiber`` would go if ``base`` went: it is below it, or uses what rests on it."""
+    found = [fiber]
+    for member in found:  # The list grows while it is walked.
+        if member is base:
             return True
-        fiber = fiber.parent
+        near = [member.parent, *(entry.fiber for entry in member.uses.values() if entry is not None)]
+        found += [other for other in near if other is not None and other not in found]
     return False
 
 

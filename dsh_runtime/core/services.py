@@ -23,8 +23,8 @@ class Service:
     """Base of services. The class, or an instance, is the plugin; the instance becomes the service ``name``.
 
     ``start(self)`` runs before the service counts as there, ``stop(self)`` when it goes; both may be async, and
-    ``start`` may return an undo. Inside a method ``self.ctx`` is the caller's context, inside ``start`` and ``stop`` the
-    service's own.
+    ``start`` may return an undo. Inside a method ``self.ctx`` is the caller's context, inside ``start`` and ``stop``
+    the service's own.
     """
 
     name: ClassVar[str]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # the kit stands beside the tests, which are no package
-pytest.register_assert_rewrite("pipeline_kit", "pipeline_plans")
+pytest.register_assert_rewrite("core_kit", "pipeline_kit", "pipeline_plans")
 
 
 @pytest.fixture
@@ -28,3 +28,12 @@ def rec(host: Any) -> Any:
     from pipeline_kit import Recorder
 
     return Recorder(host.ctx)
+
+
+@pytest.fixture
+async def root() -> AsyncIterator[Any]:
+    """The root context of a bare kernel: no tools, no loader."""
+    from dsh_runtime.core.kernel import open_kernel
+
+    async with open_kernel() as ctx:
+        yield ctx
