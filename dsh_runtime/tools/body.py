@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import trio
 from dsh_hookspecs import AbortError, AbortSignal
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
     from dsh_runtime.tools.execution import RunContext
 
-#: Starts a body: ``(args, exec, limiter) -> awaitable``.
-Runner = Callable[[Any, Any, trio.CapacityLimiter], Awaitable[Any]]
+#: Starts a body: ``(args, exec, limiter) -> coroutine``.
+Runner: TypeAlias = Callable[[Any, Any, trio.CapacityLimiter], Coroutine[Any, Any, Any]]
 
 
 class CallerCancelled(AbortError):
@@ -43,7 +43,7 @@ def make_runner(execute: Callable[..., Any]) -> Runner:
     """How ``execute`` is run: awaited if it is async, in a worker thread if it is not."""
     if is_async(execute):
 
-        def in_loop(args: Any, exec: RunContext, limiter: trio.CapacityLimiter) -> Awaitable[Any]:
+        def in_loop(args: Any, exec: RunContext, limiter: trio.CapacityLimiter) -> Coroutine[Any, Any, Any]:
             exec.began = True
             return execute(args, exec)  # type: ignore[no-any-return]
 
@@ -102,13 +102,9 @@ class Link:
 
 @types.coroutine
 def drive(
-    coroutine: Coroutine[Any, Any, Any], scope: trio.CancelScope, signal: AbortSignal, call: Call
+    coroutine: Coroutine[Any, Any, Any], trap: Any, scope: trio.CancelScope, signal: AbortSignal, call: Call
 ) -> Generator[Any, Any, Any]:
-    """Run a coroutine as ``await`` would; tie ``scope`` to ``signal`` when it first waits."""
-    try:
-        trap = coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value
+    """Run a coroutine that has begun to wait, with ``trap``, as ``await`` would; ``scope`` is tied to ``signal``."""
     link = Link(scope, signal, call)
     try:
         while True:

@@ -26,12 +26,13 @@ from dsh_hookspecs import (
     ToolFailure,
     ToolOutputError,
 )
+from dsh_hookspecs._signals import LinkedSignal
 
 from dsh_runtime.core.chain import discard
 from dsh_runtime.core.errors import HookError
 from dsh_runtime.core.events import Listener
 from dsh_runtime.tools.body import CallerCancelled, Raised, drive
-from dsh_runtime.tools.execution import DispatchView, RunContext
+from dsh_runtime.tools.execution import DispatchView, RunContext, make_run_context, make_view
 from dsh_runtime.tools.failures import ORDINARY, ListenerFailed, failure, failure_of, message_of, reraise_outer, sole
 from dsh_runtime.tools.policy import settled
 from dsh_runtime.tools.registry import RegisteredTool
@@ -55,19 +56,19 @@ class Refused(Exception):
 class Dispatch:
     """The dispatch of one call."""
 
-    # Defaults on the class, not slots: most dispatches assign only what __init__ does.
-    failed: Exception | None = None
-    context: RunContext | None = None
-    closed = False
-    concluded = False
-    running = 0
-    _args: Any = None
-    _idle: trio.Event | None = None
+    __slots__ = ("_args", "_call", "_idle", "_listeners", "closed", "concluded", "context", "failed", "made", "running")
 
     def __init__(self, call: Call, listeners: Sequence[Listener]) -> None:
         self._call = call
         self._listeners = listeners
         self.made: list[ToolExecutionResult] = []
+        self.failed: Exception | None = None
+        self.context: RunContext | None = None
+        self.closed = False
+        self.concluded = False
+        self.running = 0
+        self._args: Any = None
+        self._idle: trio.Event | None = None
 
     @property
     def began(self) -> bool:
@@ -95,16 +96,16 @@ class Dispatch:
         """What ``next()`` of the wrapper in front of ``index`` gives; it runs when it is awaited."""
         if self.closed:
             raise self._too_late()
-        return self._body(view.signal) if index == len(self._listeners) else self._wrapped(index, view.signal)
+        signal = view._signal  # not the property, which costs thrice as much
+        return self._body(signal) if index == len(self._listeners) else self._wrapped(index, signal)
 
     @types.coroutine
     def _wrapped(self, index: int, signal: AbortSignal) -> Generator[Any, Any, ToolExecutionResult]:
         """Run the wrappers from ``index`` on, then the body."""
         if self.closed:
             raise self._too_late()
-        call = self._call
         listener = self._listeners[index]
-        view = DispatchView(call.exec, signal, call.tool.definition if call.tool is not None else None)
+        view = make_view(self._call, signal)
         self.running += 1
         try:
             answer = listener.call(view, partial(self.next, index + 1, view))
@@ -232,10 +233,9 @@ class Dispatch:
             raise self._too_late()
         call = self._call
         own = call.signal
-        if self._listeners:
-            signal = own if signal is own else AbortSignal.any((own, signal))
-            if signal.aborted:
-                return self._keep(aborted(signal, began=False))
+        fused = own if signal is own else LinkedSignal((own, signal))
+        if self._listeners and fused.poll():
+            return self._keep(aborted(fused, began=False))
         tool = call.tool
         if tool is None or not (call.pipeline.version == call.machine.ledger.version or call.still_visible()):
             return self._keep(unknown_tool(call))
@@ -243,13 +243,19 @@ class Dispatch:
             args = self.arguments(tool)
         except ORDINARY as error:
             return self._keep(failure_of(error, plugin=tool.plugin))
-        run = self.context = RunContext(call.exec, signal, call)
+        run = self.context = make_run_context(call, fused)
         self.running += 1
         # The scope swallows its own cancellation: then the signal has stopped the body.
         outcome: Any = _STOPPED
         try:
             with trio.CancelScope() as scope:
-                outcome = yield from drive(tool.run(args, run, call.machine.limiter), scope, signal, call)
+                body = tool.run(args, run, call.machine.limiter)
+                try:
+                    trap = body.send(None)
+                except StopIteration as stop:
+                    outcome = stop.value
+                else:
+                    outcome = yield from drive(body, trap, scope, fused, call)
         except ORDINARY as error:
             outcome = Raised(error)
         except BaseExceptionGroup as group:
@@ -260,12 +266,12 @@ class Dispatch:
             if self._idle is not None and not self.running:
                 self._idle.set()
         result = self._normalise(tool, run, outcome)
-        if signal.aborted:
+        if fused.poll():
             if type(own.reason) is CallerCancelled:
                 # The body has swallowed its caller's cancellation; nothing but the finish may come after it.
                 yield from trio.lowlevel.checkpoint().__await__()
             if not result.is_error or _code(result) is None:
-                result = aborted(signal, began=run.began, contexts=result.additional_contexts)
+                result = aborted(fused, began=run.began, contexts=result.additional_contexts)
         return self._keep(result)
 
     def _normalise(self, tool: RegisteredTool, run: RunContext, outcome: Any) -> ToolExecutionResult:

@@ -1,4 +1,7 @@
-"""The call as each stage sees it: identity frozen from the start, a view per wrapper, a context for the body."""
+"""The call as each stage sees it: identity frozen from the start, a view per wrapper, a context for the body.
+
+None of them has a constructor: the ``make_`` functions assign the slots from outside, at half the cost of ``__init__``.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from dsh_runtime.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
+    from dsh_runtime.tools.registry import RegisteredTool
 
 
 def digest_of(name: str, arguments: JsonValue) -> str:
@@ -147,17 +151,15 @@ class _View:
 class DispatchView(_View):
     """A wrapper's own view: ``signal``, and nothing else, can be assigned."""
 
-    __slots__ = ("_definition", "_signal")
+    __slots__ = ("_signal", "_tool")
 
-    def __init__(self, execution: Execution, signal: AbortSignal, definition: ToolDefinition | None) -> None:
-        self._exec = execution
-        self._signal = signal
-        self._definition = definition
+    _signal: AbortSignal
+    _tool: RegisteredTool | None
 
     @property
     def definition(self) -> ToolDefinition | None:
         """The definition that the call is pinned to, ``None`` for an unknown tool."""
-        return self._definition
+        return self._tool.definition if self._tool is not None else None
 
     @property
     def signal(self) -> AbortSignal:
@@ -176,13 +178,11 @@ class RunContext(_View):
 
     __slots__ = ("_call", "_signal", "began", "concluded", "contexts")
 
-    def __init__(self, execution: Execution, signal: AbortSignal, call: Call) -> None:
-        self._exec = execution
-        self._signal = signal
-        self._call = call
-        self.began = False
-        self.concluded = False
-        self.contexts: list[ContextMessage] = []
+    _signal: AbortSignal
+    _call: Call
+    began: bool
+    concluded: bool
+    contexts: list[ContextMessage]
 
     @property
     def signal(self) -> AbortSignal:
@@ -202,3 +202,23 @@ class RunContext(_View):
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Tell the observers of ``tools/progress`` how far the work has come; from any thread."""
         self._call.progress(ToolProgress(done, total, message))
+
+
+def make_view(call: Call, signal: AbortSignal) -> DispatchView:
+    """The view of the next wrapper."""
+    view = DispatchView()
+    view._exec = call.exec
+    view._signal = signal
+    view._tool = call.tool
+    return view
+
+
+def make_run_context(call: Call, signal: AbortSignal) -> RunContext:
+    """The context of one run of the body."""
+    context = RunContext()
+    context._exec = call.exec
+    context._signal = signal
+    context._call = call
+    context.began = context.concluded = False
+    context.contexts = []
+    return context
