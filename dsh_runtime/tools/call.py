@@ -75,20 +75,33 @@ _NO_REASON: Final = "a guard denies this call"
 class Call:
     """One trip of one tool through the pipeline."""
 
+    __slots__ = (
+        "_at_rest",
+        "_input",
+        "arguments_checked",
+        "dispatch",
+        "exec",
+        "finished",
+        "machine",
+        "pipeline",
+        "signal",
+        "token",
+        "tool",
+    )
+
     exec: Execution
     pipeline: Pipeline
     signal: LinkedSignal
-    # Defaults on the class, not slots: most calls assign only what they use.
-    tool: RegisteredTool | None = None
-    dispatch: Dispatch | None = None
-    arguments_checked = False
-    finished = False
-    _at_rest: trio.Event | None = None
 
     def __init__(self, machine: Machine, call: ToolExecutionInput) -> None:
         self.machine = machine
         self._input = call
         self.token = ExecutionToken()
+        self.tool: RegisteredTool | None = None
+        self.dispatch: Dispatch | None = None
+        self.arguments_checked = False
+        self.finished = False
+        self._at_rest: trio.Event | None = None
 
     async def run(self, lane: Lane | None = None) -> ToolExecutionResult:
         """Take the call through every stage. Raises only what may not be swallowed."""

@@ -36,7 +36,7 @@ from dsh_runtime.tools.execution import DispatchView, RunContext, make_run_conte
 from dsh_runtime.tools.failures import ORDINARY, ListenerFailed, failure, failure_of, message_of, reraise_outer, sole
 from dsh_runtime.tools.policy import settled
 from dsh_runtime.tools.registry import RegisteredTool
-from dsh_runtime.tools.results import canonical, default_content, frozen_contexts, rendered
+from dsh_runtime.tools.results import canonical, default_content, frozen_contexts, make_success, rendered
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
@@ -146,9 +146,9 @@ class Dispatch:
         frozen = canonical(tool, value, depth)
         output = tool.definition.output
         if output.render is None and output.presentation_meta is None:
-            return ToolExecutionSuccess(frozen, default_content(frozen), None, contexts, concludes)
+            return make_success(frozen, default_content(frozen), None, contexts, concludes)
         content, meta = rendered(tool, self.arguments(tool), frozen, call.exec.parent is None, depth)
-        return ToolExecutionSuccess(frozen, content, meta, contexts, concludes)
+        return make_success(frozen, content, meta, contexts, concludes)
 
     def arguments(self, tool: RegisteredTool) -> Any:
         """What the tool's functions get as ``args``; :class:`ToolArgsError` if its schema refuses them."""

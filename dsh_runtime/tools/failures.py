@@ -8,8 +8,7 @@ from typing import Any, NoReturn
 import trio
 from dsh_hookspecs import ContextMessage, HarnessError, ToolErrorInfo, ToolExecutionFailure, ToolFailure
 
-from dsh_runtime.values import FrozenList
-from dsh_runtime.values.frozen import freeze_dict_shell, freeze_list_shell
+from dsh_runtime.values.frozen import FrozenDict, FrozenList, OpenDict, OpenList
 
 #: What the code of a tool, listener or service may raise without ending the host.
 ORDINARY = (Exception, SystemExit)
@@ -31,7 +30,13 @@ def clean(text: str) -> str:
 
 def text_content(text: str) -> FrozenList:
     """One text block, frozen."""
-    return freeze_list_shell((freeze_dict_shell({"type": "text", "text": text}),))
+    block: Any = OpenDict()
+    block["type"] = "text"
+    block["text"] = text
+    block.__class__ = FrozenDict
+    content: Any = OpenList((block,))
+    content.__class__ = FrozenList
+    return content  # type: ignore[no-any-return]
 
 
 def failure(

@@ -22,6 +22,26 @@ from dsh_runtime.tools.registry import RegisteredTool
 from dsh_runtime.values import FrozenList, Mismatch, snapshot_json
 
 
+class _OpenSuccess:
+    """A success that can still be filled in; becomes a :class:`ToolExecutionSuccess` once it is."""
+
+    __slots__ = ("additional_contexts", "concludes_turn", "content", "meta", "value")
+
+
+def make_success(
+    value: JsonValue, content: FrozenList, meta: JsonValue, contexts: Sequence[ContextMessage], concludes_turn: bool
+) -> ToolExecutionSuccess:
+    """Fill in a success and freeze it. (Assigning, then changing the class, costs half of frozen attrs.)"""
+    success: Any = _OpenSuccess()
+    success.value = value
+    success.content = content
+    success.meta = meta
+    success.additional_contexts = contexts
+    success.concludes_turn = concludes_turn
+    success.__class__ = ToolExecutionSuccess
+    return success  # type: ignore[no-any-return]
+
+
 def canonical(tool: RegisteredTool, value: Any, max_depth: int) -> JsonValue:
     """``value`` checked against the tool's output schema and frozen; :class:`ToolOutputError` lists what is wrong."""
     try:

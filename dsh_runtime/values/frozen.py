@@ -80,6 +80,18 @@ class FrozenList(list[Any]):
         return freeze_list_shell, (list(self),)
 
 
+class OpenDict(dict[str, Any]):
+    """An object that can still be filled in. Assigning its ``__class__`` makes it a :class:`FrozenDict` in place."""
+
+    __slots__ = ()
+
+
+class OpenList(list[Any]):
+    """An array that can still be filled in. Assigning its ``__class__`` makes it a :class:`FrozenList` in place."""
+
+    __slots__ = ()
+
+
 def freeze_dict_shell(source: dict[str, Any]) -> FrozenDict:
     """Wrap a dict whose content is frozen already, or will be before anybody sees the result."""
     out = _new_dict(FrozenDict)

@@ -162,8 +162,8 @@ class ToolFailure:
     info: ToolErrorInfo | None = None
 
 
-# Made once a call: frozen attrs classes fill a dict twice as fast as slots.
-@frozen(slots=False)
+# Without a slot for weak references a host can fill the slots of an open twin and change its class.
+@frozen(weakref_slot=False)
 class ToolExecutionSuccess:
     """A call that gave a value: the canonical ``value`` for programs, ``content`` for the model, ``meta`` for a UI."""
 
