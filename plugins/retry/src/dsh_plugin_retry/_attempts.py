@@ -1,0 +1,59 @@
+"""The attempts of one call, one after the other."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from itertools import count
+from random import Random
+from typing import TypeAlias
+
+import trio
+from dsh_hookspecs import (
+    AbortSignal,
+    ToolDispatchExecution,
+    ToolErrorInfo,
+    ToolExecutionFailure,
+    ToolExecutionResult,
+    ToolFailure,
+)
+
+from dsh_plugin_retry._policy import Policy, code_of
+
+Next: TypeAlias = Callable[[], Awaitable[ToolExecutionResult]]
+
+
+async def run_attempts(
+    policy: Policy, call: ToolDispatchExecution, next: Next, random: Random, log: logging.Logger
+) -> ToolExecutionResult:
+    """Run what lies behind until its result stands; give back the last one."""
+    began = trio.current_time()
+    for attempt in count(1):
+        result = await next()
+        if call.signal.aborted or not policy.retries(result):
+            break
+        wait = policy.wait(attempt, trio.current_time() - began, random.random())
+        if wait is None:
+            break
+        code = code_of(result) or "no code"
+        log.info("tool %r failed (%s); attempt %d follows in %.3g s", call.name, code, attempt + 1, wait)
+        if await _aborted_within(wait, call.signal):
+            return _aborted(result, attempt)
+    return result
+
+
+async def _aborted_within(seconds: float, signal: AbortSignal) -> bool:
+    with trio.move_on_after(seconds):
+        await signal.wait()
+    return signal.aborted
+
+
+def _aborted(result: ToolExecutionResult, attempt: int) -> ToolExecutionResult:
+    """The result of a call that was aborted while it waited: a failure with a code of its own stays."""
+    if not result.is_error or code_of(result) is not None:
+        return result
+    message = f"the call was aborted while it waited to try again; attempt {attempt} failed: {result.error.message}"
+    return ToolExecutionFailure(
+        error=ToolFailure(message, ToolErrorInfo("AbortError", "ABORTED")),
+        additional_contexts=result.additional_contexts,
+    )
