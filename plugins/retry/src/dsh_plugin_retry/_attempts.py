@@ -30,15 +30,15 @@ async def run_attempts(
     began = trio.current_time()
     for attempt in count(1):
         result = await next()
-        if call.signal.aborted or not policy.retries(result):
+        if not policy.retries(result):
             break
         wait = policy.wait(attempt, trio.current_time() - began, random.random())
         if wait is None:
             break
-        code = code_of(result) or "no code"
-        log.info("tool %r failed (%s); attempt %d follows in %.3g s", call.name, code, attempt + 1, wait)
         if await _aborted_within(wait, call.signal):
             return _aborted(result, attempt)
+        code = code_of(result) or "no code"
+        log.info("attempt %d of tool %r failed (%s); trying again after %.3g s", attempt, call.name, code, wait)
     return result
 
 
