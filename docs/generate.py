@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dsh_hookspecs import HOOKSPECS_VERSION, EventInfo, specs
+
 from dsh_runtime.core import lifecycle
 
 HERE = Path(__file__).parent

@@ -1,0 +1,32 @@
+"""``is_error is True``, or the class, tells success and failure apart for both checkers."""
+
+from __future__ import annotations
+
+from dsh_hookspecs import JsonValue, ToolErrorInfo
+
+from dsh_runtime import AbortController, ToolExecutionFailure, ToolExecutionInput, ToolRuntime, open_host
+
+
+async def value_or_code(name: str) -> JsonValue:
+    async with open_host("dsh.toml") as host:
+        call = ToolExecutionInput("1", name, {}, AbortController().signal)
+        runtime = host.ctx.tools
+        return await read(runtime, call)
+
+
+async def read(runtime: ToolRuntime, call: ToolExecutionInput) -> JsonValue:
+    result = await runtime.execute(call)
+    print(result.value)  # E: has no attribute "value"
+    if result.is_error is True:
+        info: ToolErrorInfo | None = result.error.info
+        print(result.value)  # E: "ToolExecutionFailure" has no attribute "value"
+        return info.code if info is not None else None
+    print(result.error)  # E: "ToolExecutionSuccess" has no attribute "error"
+    return result.value
+
+
+async def read_by_class(runtime: ToolRuntime, call: ToolExecutionInput) -> JsonValue:
+    result = await runtime.execute(call)
+    if isinstance(result, ToolExecutionFailure):
+        raise RuntimeError(result.error.message)
+    return result.value
