@@ -81,6 +81,7 @@ def _section(hook: Callable[..., Any]) -> str:
     info: EventInfo = hook.dsh_event  # type: ignore[attr-defined]
     parameters = inspect.signature(hook).parameters.values()
     arguments = ", ".join(f"`{parameter.name}: {parameter.annotation}`" for parameter in parameters) or "none"
+    arguments = arguments.replace("|", r"\|")  # which would end a cell of the table
     lines = [
         f"## {info.name}",
         "",

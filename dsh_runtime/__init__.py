@@ -52,6 +52,10 @@ if TYPE_CHECKING:
     from dsh_runtime.core.services import Service
     from dsh_runtime.loader.errors import ConfigError, LoaderError
     from dsh_runtime.loader.host import Host, HostError, open_host
+    from dsh_runtime.services.approval.describe import RequestText, describe_request
+    from dsh_runtime.services.approval.desk import PendingApproval
+    from dsh_runtime.services.approval.race import first_answer
+    from dsh_runtime.services.approval.service import ApprovalError
     from dsh_runtime.tools.define import define_tool, tool
     from dsh_runtime.tools.definition import ToolDefinition, ToolExecutionInput, ToolOutput
     from dsh_runtime.tools.presentation import DurableResult, present_call, present_result
@@ -84,6 +88,10 @@ _HOMES = {
     "dsh_runtime.core.services": "Service",
     "dsh_runtime.loader.errors": "ConfigError LoaderError",
     "dsh_runtime.loader.host": "Host HostError open_host",
+    "dsh_runtime.services.approval.service": "ApprovalError",
+    "dsh_runtime.services.approval.describe": "RequestText describe_request",
+    "dsh_runtime.services.approval.desk": "PendingApproval",
+    "dsh_runtime.services.approval.race": "first_answer",
     "dsh_runtime.tools.define": "define_tool tool",
     "dsh_runtime.tools.definition": "ToolDefinition ToolExecutionInput ToolOutput",
     "dsh_runtime.tools.presentation": "DurableResult present_call present_result",
@@ -103,6 +111,7 @@ __all__ = [
     "AbortSignal",
     "Accept",
     "Allow",
+    "ApprovalError",
     "Ask",
     "Block",
     "ClashError",
@@ -121,7 +130,9 @@ __all__ = [
     "JsonSchemaError",
     "JsonValueError",
     "LoaderError",
+    "PendingApproval",
     "PluginError",
+    "RequestText",
     "Scope",
     "ScopeClosedError",
     "ScopeError",
@@ -146,6 +157,8 @@ __all__ = [
     "assert_object_json_schema",
     "assert_supported_json_schema",
     "define_tool",
+    "describe_request",
+    "first_answer",
     "hookimpl",
     "hookspec",
     "open_host",

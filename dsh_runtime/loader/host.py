@@ -26,7 +26,8 @@ from dsh_runtime.loader.load import load_config
 from dsh_runtime.loader.model import NO_TRACE, HostConfig, PluginRow, Trace
 from dsh_runtime.loader.plugin_config import build_config
 from dsh_runtime.loader.resolve import resolve_plugin
-from dsh_runtime.services.approval import Approval
+from dsh_runtime.services.approval.service import ApprovalSettings
+from dsh_runtime.services.approval.service import install as install_approval
 from dsh_runtime.tools.machine import ToolSettings
 from dsh_runtime.tools.runtime import install
 
@@ -117,7 +118,7 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
                 presentation=settings.presentation,
             ),
         )
-        ctx.provide("approval", _approval(ctx))
+        install_approval(ctx, ApprovalSettings(settings.approval, settings.approval_timeout))
         host = Host(ctx, config)
         for row in config.rows:
             if row.enabled:
@@ -139,12 +140,6 @@ def _policy_timeout(config: HostConfig) -> float | None:
     """The limit that is stated, else the default of a host with a config file, else none."""
     stated = ("host", "policy_timeout") in config.trace.places
     return config.host.policy_timeout if stated or config.sources else None
-
-
-def _approval(ctx: Context) -> Approval:
-    service = Approval()
-    service.ctx = ctx
-    return service
 
 
 def _mount_row(ctx: Context, row: PluginRow) -> LoadedPlugin:

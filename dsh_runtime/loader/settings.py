@@ -15,6 +15,8 @@ MAX_NESTING = 100_000
 MAX_THREADS = 10_000
 Presentation: TypeAlias = Literal["native", "code", "both"]
 PRESENTATIONS: tuple[Presentation, ...] = get_args(Presentation)
+ApprovalPolicy: TypeAlias = Literal["ask", "never"]
+APPROVAL_POLICIES: tuple[ApprovalPolicy, ...] = get_args(ApprovalPolicy)
 
 
 class UnexpectedValueError(Exception):
@@ -71,7 +73,7 @@ def switch(value: object) -> bool:
 
 @frozen(kw_only=True)
 class HostSettings:
-    """How the host itself behaves. Times are in seconds; ``policy_timeout`` is ``None`` when switched off."""
+    """How the host itself behaves. Times are in seconds; a limit that is switched off is ``None``."""
 
     policy_timeout: float | None = _setting(seconds_or_off, 30.0)
     gate_timeout: float = _setting(seconds, 10.0)
@@ -80,6 +82,8 @@ class HostSettings:
     max_depth: int = _setting(count_up_to(MAX_NESTING), 512)
     threads: int = _setting(count_up_to(MAX_THREADS), 40)
     presentation: Presentation = _setting(one_of(*PRESENTATIONS), "native")  # noqa: RUF009 - a field like the others
+    approval: ApprovalPolicy = _setting(one_of(*APPROVAL_POLICIES), "ask")  # noqa: RUF009
+    approval_timeout: float | None = _setting(seconds_or_off, 300.0)
     reload: bool = _setting(switch, False)
 
 

@@ -9,6 +9,7 @@ it answers, or returns what ``next()`` gave, changed or not.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Literal
 
 from dsh_hookspecs._calls import (
     Accept,
@@ -106,3 +107,19 @@ def approval_request(
     The end of the chain is ``unavailable``. A failure fails the call closed.
     """
     raise AssertionError("a specification is not called")
+
+
+@hookspec(mode="emit", sync_only=True)
+def approval_asked(request: ApprovalRequest) -> None:
+    """The channels are about to be asked about a call. Failures are contained."""
+
+
+@hookspec(mode="emit", sync_only=True)
+def approval_decided(
+    request: ApprovalRequest, outcome: ApprovalOutcome | Literal["failed"], channel: str | None
+) -> None:
+    """What became of a request, exactly once for each; ``failed`` where asking itself failed.
+
+    ``channel`` is the plugin that answered, ``None`` where nobody did. Where the host never asks, there is a decision
+    (``unavailable``) and no ``approval/asked``. Failures are contained.
+    """
