@@ -67,9 +67,8 @@ class Fiber:
         self._crash: BaseException | None = None
         self._turn = False
         self._wake = trio.Event()
-        #: Whom its code waits for, and whom its unloading waits for.
+        #: Whom its code waits for.
         self._awaited: list[Fiber] = []
-        self._held_up_by: list[Fiber] = []
         self._apply_scope: trio.CancelScope | None = None
         self._undo_errors: list[BaseException] = []
         self._scope_key = parent.scope_key if parent is not None else None
@@ -176,7 +175,6 @@ class Fiber:
     def grant_turn(self) -> None:
         """Let the runner apply the plugin (the kernel grants one turn at a time, in order)."""
         self._turn = True
-        self._wants_restart = False
         self.uses = {name: self.kernel.provider(self, name) for name in self.spec.inject}
         self._set(State.LOADING)
         self._poke()
@@ -249,7 +247,6 @@ class Fiber:
         errors = await self._let_consumers_go()
         errors += await self.stack.unwind(self.kernel.teardown_timeout)
         self.uses = {}
-        self.provided.clear()
         for error in errors:
             _log.error("undoing plugin %r failed", self.id, exc_info=error)
             self._escalate(error)
@@ -280,27 +277,18 @@ class Fiber:
     async def _outlast(self, other: Fiber, done: Callable[[], bool]) -> None:
         """Wait, while unloading, for a fiber that has been asked to unload.
 
-        Its teardown has a deadline of its own; only an ``apply`` that goes on although it is cancelled is given up. A
-        fiber that waits for this one already is not waited for: both would wait for ever.
+        Its teardown has a deadline of its own; only an ``apply`` that goes on although it is cancelled is given up.
+        These waits form no circle: a life rests only on lives that began before it, its parent's and its providers'.
         """
-        if other._is_held_up_by(self):
-            return
-        self._held_up_by.append(other)
-        try:
-            with trio.move_on_after(self.kernel.teardown_timeout):
-                while other.state is State.LOADING and not done():
-                    await self.kernel.next_change()
-            if other.state is State.LOADING and not done():
-                raise TeardownTimeoutError(
-                    f"plugin {other.id!r} goes on with apply() although it is cancelled; let apply() end when cancelled"
-                )
-            while not done():
+        with trio.move_on_after(self.kernel.teardown_timeout):
+            while other.state is State.LOADING and not done():
                 await self.kernel.next_change()
-        finally:
-            self._held_up_by.remove(other)
-
-    def _is_held_up_by(self, fiber: Fiber) -> bool:
-        return fiber is self or any(other._is_held_up_by(fiber) for other in self._held_up_by)
+        if other.state is State.LOADING and not done():
+            raise TeardownTimeoutError(
+                f"plugin {other.id!r} goes on with apply() although it is cancelled; let apply() end when cancelled"
+            )
+        while not done():
+            await self.kernel.next_change()
 
     # Background tasks.
 

@@ -191,6 +191,40 @@ async def test_a_childs_undo_that_never_ends_does_not_cost_its_siblings_their_ti
     assert (log, trio.current_time()) == (["slow"], 6)
 
 
+async def test_the_time_that_a_child_takes_is_not_its_parents(
+    root: Context, autojump_clock: trio.testing.MockClock
+) -> None:
+    def slow(seconds: float) -> Plugin:
+        return Plugin("child", lambda ctx: ctx.effect(lambda: lambda: trio.sleep(seconds)) and None)
+
+    def apply(ctx: Context) -> None:
+        ctx.effect(lambda: lambda: trio.sleep(9))
+        ctx.plugin(slow(9))
+        ctx.plugin(slow(9))
+
+    fiber = root.plugin(apply)
+    await settled(root)
+    await fiber.dispose()
+    assert trio.current_time() == 27
+
+
+async def test_a_task_given_up_by_an_earlier_life_cannot_fail_the_next(
+    root: Context, autojump_clock: trio.testing.MockClock
+) -> None:
+    gate = Gate()
+
+    async def crash() -> None:
+        await stubborn(gate)
+        raise ValueError("late")
+
+    fiber = root.plugin(Plugin("p", lambda ctx, config: ctx.start_soon(crash) if config else None), True)
+    await gate.reached.wait()
+    await fiber.update(False)
+    gate.go.set()
+    await trio.testing.wait_all_tasks_blocked()
+    assert fiber.state is State.ACTIVE
+
+
 async def test_a_task_that_swallows_cancellation_does_not_hold_up_its_plugin_for_ever(
     root: Context, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -399,6 +433,33 @@ async def test_a_cancelled_host_unwinds_last_first_and_cancelled_goes_on() -> No
             scope.cancel()
             await trio.sleep_forever()
     assert (log, scope.cancelled_caught) == (["-b", "-a1", "-a"], True)
+
+
+async def test_a_cancelled_host_ends_background_tasks_in_their_turn() -> None:
+    log = Log()
+
+    async def task() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            log.append("task")
+
+    async def slow() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        log.append("effect")
+
+    def apply(ctx: Context) -> None:
+        ctx.start_soon(task)
+        ctx.effect(lambda: slow)
+
+    with trio.CancelScope() as scope:
+        async with open_kernel() as root:
+            root.plugin(apply)
+            await settled(root)
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+            await trio.sleep_forever()
+    assert log == ["effect", "task"]
 
 
 async def test_a_host_that_is_opened_in_a_cancelled_scope_leaves_nothing() -> None:
