@@ -1,8 +1,7 @@
 """Running a body: in the loop or in a thread, under one cancel scope that is tied to the call's signal.
 
-Strategy: the cancel scope is entered before the body starts (a scope entered later would corrupt scopes that the body
-has opened), but the signal is linked to it only when the body first waits: a body that never waits cannot be
-cancelled, and pays for no link. A cancellation of the caller's own scope aborts the call's signal before the body gets
+Strategy: scope and link are made only when the body first waits; a body that never waits cannot be cancelled, and pays
+for neither (:mod:`~dsh_runtime.tools.scope` says how a scope can be entered late). A cancellation of the caller's own scope aborts the call's signal before the body gets
 to see it, so that threads and cleanup code that look at the signal know.
 """
 
@@ -16,7 +15,7 @@ import trio
 from dsh_hookspecs import AbortError, AbortSignal
 
 from dsh_runtime.core.events import is_async
-from dsh_runtime.tools.failures import ORDINARY
+from dsh_runtime.tools.failures import ORDINARY, Raised
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
@@ -28,15 +27,6 @@ Runner: TypeAlias = Callable[[Any, Any, trio.CapacityLimiter], Coroutine[Any, An
 
 class CallerCancelled(AbortError):
     """The reason of a call's signal when the caller's own trio scope was cancelled."""
-
-
-class Raised:
-    """What a threaded body raised; carried as a value, since a coroutine cannot let every exception through."""
-
-    __slots__ = ("error",)
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
 
 
 def make_runner(execute: Callable[..., Any]) -> Runner:

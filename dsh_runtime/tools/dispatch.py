@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import trio
 from attrs import evolve
 from dsh_hookspecs import (
-    AbortError,
     AbortSignal,
     ContextMessage,
     ToolArgsError,
@@ -31,18 +30,18 @@ from dsh_hookspecs._signals import LinkedSignal
 from dsh_runtime.core.chain import discard
 from dsh_runtime.core.errors import HookError
 from dsh_runtime.core.events import Listener
-from dsh_runtime.tools.body import CallerCancelled, Raised, drive
+from dsh_runtime.tools.body import CallerCancelled
 from dsh_runtime.tools.execution import DispatchView, RunContext, make_run_context, make_view
-from dsh_runtime.tools.failures import ORDINARY, ListenerFailed, failure, failure_of, message_of, reraise_outer, sole
+from dsh_runtime.tools.failures import ORDINARY, ListenerFailed, Raised, failure, failure_of, message_of, reraise_outer, sole
 from dsh_runtime.tools.policy import settled
 from dsh_runtime.tools.registry import RegisteredTool
+from dsh_runtime.tools.scope import run_body
 from dsh_runtime.tools.results import canonical, default_content, frozen_contexts, make_success, rendered
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
 
 _RESULTS = (ToolExecutionSuccess, ToolExecutionFailure)
-_STOPPED = Raised(AbortError("the body was stopped"))
 
 
 class Refused(Exception):
@@ -245,17 +244,9 @@ class Dispatch:
             return self._keep(failure_of(error, plugin=tool.plugin))
         run = self.context = make_run_context(call, fused)
         self.running += 1
-        # The scope swallows its own cancellation: then the signal has stopped the body.
-        outcome: Any = _STOPPED
+        outcome: Any
         try:
-            with trio.CancelScope() as scope:
-                body = tool.run(args, run, call.machine.limiter)
-                try:
-                    trap = body.send(None)
-                except StopIteration as stop:
-                    outcome = stop.value
-                else:
-                    outcome = yield from drive(body, trap, scope, fused, call)
+            outcome = yield from run_body(tool.run(args, run, call.machine.limiter), fused, call)
         except ORDINARY as error:
             outcome = Raised(error)
         except BaseExceptionGroup as group:

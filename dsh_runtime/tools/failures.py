@@ -23,6 +23,15 @@ class ListenerFailed(Exception):
         self.cause = cause
 
 
+class Raised:
+    """What a threaded body raised; carried as a value, since a coroutine cannot let every exception through."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
 def clean(text: str) -> str:
     """A text that JSON can carry: lone surrogates become question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

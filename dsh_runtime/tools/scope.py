@@ -1,0 +1,106 @@
+"""The cancel scope of a body, entered only when the body first waits.
+
+A body that never waits cannot be cancelled, so it needs no scope; entering and leaving one would be a third of a small
+call. But a scope that is entered late must not end up inside those that the body has opened by then.
+
+Strategy: trio keeps a task's scopes as a chain of statuses, and has a setter for a status's parent (``TaskStatus``
+moves nurseries with it). A late scope is entered at the end of the chain, as any other, and then moved beneath what
+the body has opened, where it would stand had it been entered first. Nothing can be delivered meanwhile: the task is
+running. Where a trio keeps its chain otherwise, :func:`run_scoped` enters the scope first.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Coroutine, Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import trio
+from dsh_hookspecs import AbortError, AbortSignal
+
+from dsh_runtime.tools.body import drive
+from dsh_runtime.tools.failures import Raised
+
+if TYPE_CHECKING:
+    from dsh_runtime.tools.call import Call
+
+#: The outcome of a body whose scope has swallowed its cancellation: the signal has stopped it.
+STOPPED = Raised(AbortError("the body was stopped"))
+
+
+class LateScope:
+    """A cancel scope in the place that it would have, had it been entered when the task's chain ended in ``before``."""
+
+    __slots__ = ("_before", "_scope")
+
+    def __init__(self, before: Any) -> None:
+        self._before = before
+        self._scope = trio.CancelScope()
+
+    @trio.lowlevel.enable_ki_protection
+    def __enter__(self) -> trio.CancelScope:
+        task: Any = trio.lowlevel.current_task()
+        innermost = task._cancel_status
+        scope: Any = self._scope.__enter__()
+        outermost = innermost if innermost is not self._before else None
+        while outermost is not None and outermost.parent is not self._before:
+            outermost = outermost.parent
+        if outermost is not None:
+            task._activate_cancel_status(innermost)
+            scope._cancel_status.parent = self._before
+            outermost.parent = scope._cancel_status
+        return self._scope
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        return bool(self._scope.__exit__(kind, error, traceback))
+
+
+@types.coroutine
+def run_late(coroutine: Coroutine[Any, Any, Any], signal: AbortSignal, call: Call) -> Generator[Any, Any, Any]:
+    """Run a coroutine; if it waits, within a scope of its own that is tied to ``signal``."""
+    task: Any = trio.lowlevel.current_task()
+    before = task._cancel_status
+    try:
+        trap = coroutine.send(None)
+    except BaseException as ended:
+        if task._cancel_status is not before:
+            # It has left a scope open: trio tells so when the scope around it is left.
+            with LateScope(before):
+                raise
+        if type(ended) is StopIteration:
+            return ended.value
+        raise
+    with LateScope(before) as scope:
+        return (yield from drive(coroutine, trap, scope, signal, call))
+    return STOPPED
+
+
+@types.coroutine
+def run_scoped(coroutine: Coroutine[Any, Any, Any], signal: AbortSignal, call: Call) -> Generator[Any, Any, Any]:
+    """The same with the scope entered first, for a trio whose chain of scopes is kept otherwise."""
+    with trio.CancelScope() as scope:
+        try:
+            trap = coroutine.send(None)
+        except StopIteration as stop:
+            return stop.value
+        return (yield from drive(coroutine, trap, scope, signal, call))
+    return STOPPED
+
+
+def _keeps_a_chain() -> bool:
+    """Whether this trio keeps a task's scopes as :class:`LateScope` knows them."""
+    status: Any = getattr(getattr(trio._core, "_run", None), "CancelStatus", None)
+    parent = getattr(status, "parent", None)
+    return (
+        isinstance(parent, property)
+        and parent.fset is not None
+        and hasattr(trio.lowlevel.Task, "_cancel_status")
+        and hasattr(trio.lowlevel.Task, "_activate_cancel_status")
+        and hasattr(trio.CancelScope, "_cancel_status")
+    )
+
+
+run_body = run_late if _keeps_a_chain() else run_scoped
