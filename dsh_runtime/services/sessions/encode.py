@@ -1,0 +1,133 @@
+"""From an event to the JSON text of its payload: masked, bounded, on one line.
+
+A payload of ordinary size is masked and encoded whole. A larger one is first cut to a window somewhat larger than the
+limit, so that neither time nor memory follow the size of a giant; then it is masked, so that a secret that the limit
+cuts in two is whole when the redactor looks; then it is cut to the limit.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from attrs import frozen
+from dsh_hookspecs import JsonValue
+
+from dsh_runtime.services.sessions.bounds import cut_down, json_size, weighs_more
+
+if TYPE_CHECKING:
+    from dsh_runtime.services.sessions.events import Event
+
+#: How far beyond the limit the redactor sees.
+MARGIN: Final = 65_536
+#: Above so many characters a payload is encoded in a worker thread.
+LARGE: Final = 32_768
+_SHORT: Final = 1_000
+
+_log = logging.getLogger(__name__)
+_dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False, default=repr).encode
+_dumps_ascii = json.JSONEncoder(separators=(",", ":"), check_circular=False, default=repr).encode
+
+
+class Redactor(Protocol):
+    """What the service ``redact`` offers."""
+
+    def text(self, text: str) -> str: ...
+    def value(self, value: JsonValue) -> JsonValue: ...
+
+
+@frozen(slots=False)
+class Encoded:
+    """A payload as it is written: its text, its masked members, and whether the redactor failed."""
+
+    text: str
+    payload: dict[str, Any]
+    withheld: str | None = None
+
+
+def encode(event: Event, redact: Redactor | None, limit: int, *, small: bool = False) -> Encoded:
+    """Mask and encode an event. What the redactor fails on is withheld, never written as it is.
+
+    ``small`` says that :func:`is_large` has looked.
+    """
+    payload = event.payload()
+    try:
+        if not (small and limit >= LARGE) and weighs_more(payload, limit):
+            return _encode_large(payload, redact, limit)
+        masked = _masked(payload, redact)
+        text = dump(masked)
+        return Encoded(text, masked) if len(text) * 4 <= limit else _within(text, payload, masked, limit)
+    except RecursionError:
+        return _encode_large(payload, redact, limit)
+    except Exception as error:
+        return _withheld(event, error)
+
+
+def is_large(event: Event) -> bool:
+    """Whether encoding takes long enough to do it elsewhere."""
+    return weighs_more(event.__dict__, LARGE)
+
+
+def dump(value: Any) -> str:
+    """Compact JSON; text that UTF-8 cannot carry (lone surrogates) is escaped."""
+    text = _dumps(value)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return _dumps_ascii(value)
+    return text
+
+
+def key_text(text: str) -> str:
+    """A name or id as it stands in its own column: short, and without lone surrogates."""
+    short = text if len(text) <= _SHORT else text[:_SHORT]
+    return short if short.isascii() else short.encode("utf-8", "backslashreplace").decode()
+
+
+def _masked(payload: dict[str, Any], redact: Redactor | None) -> dict[str, Any]:
+    if redact is None:
+        return payload
+    masked = redact.value(payload)
+    if not isinstance(masked, dict):
+        raise TypeError(f"the redactor made a {type(masked).__name__} of an object")
+    return masked
+
+
+def _within(text: str, payload: dict[str, Any], masked: dict[str, Any], limit: int) -> Encoded:
+    """The text if its bytes keep the limit, else a shorter one."""
+    if _bytes(text) <= limit:
+        return Encoded(text, masked)
+    return _cut_to(masked, json_size(payload), limit)
+
+
+def _encode_large(payload: dict[str, Any], redact: Redactor | None, limit: int) -> Encoded:
+    size = json_size(payload)
+    window = cut_down(payload, 2 * (limit + MARGIN))
+    return _cut_to(_masked(window, redact), size, limit)
+
+
+def _cut_to(masked: dict[str, Any], size: int, limit: int) -> Encoded:
+    """Cut until the bytes keep the limit; a character takes up to six of them."""
+    budget = limit
+    while True:
+        payload = {"cut": size, **cut_down(masked, budget, tail=MARGIN)}
+        text = dump(payload)
+        length = _bytes(text)
+        if length <= limit or budget < 64:
+            return Encoded(text, payload)
+        budget = min(budget - 64, int(budget * limit / length * 0.95))
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _withheld(event: Event, error: Exception) -> Encoded:
+    """The event without its large members, and why."""
+    why = f"not recorded, for the redactor raised {type(error).__name__}"
+    _log.error("the redactor failed on a record of type %r; its content is withheld", event.type, exc_info=error)
+    kept = {name: value for name, value in event.payload().items() if name not in event.large}
+    payload: dict[str, Any] = {**cut_down(kept, _SHORT * 8), "withheld": why}
+    return Encoded(dump(payload), payload, why)

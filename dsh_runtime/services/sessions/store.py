@@ -1,0 +1,232 @@
+"""The writer: one thread that owns the connection and commits whatever is queued, as one group.
+
+The loop puts records into a queue and waits; the thread takes all that stand there, commits them in one transaction and
+wakes the waiters of the group with one message to the loop. A group of records alone is a single statement, during
+which the thread does not hold the interpreter: the loop works on meanwhile.
+
+A commit that fails breaks the log: from then on every record is refused, until the log is opened again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from itertools import chain
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import trio
+from attrs import define
+
+from dsh_runtime.services.sessions.errors import LogError, log_error
+from dsh_runtime.services.sessions.schema import Row, insert_sql
+
+if TYPE_CHECKING:
+    import sqlite3
+
+T = TypeVar("T")
+Step = Callable[["sqlite3.Connection"], Any]
+
+#: The largest statement, and the largest group, in records.
+_STATEMENT: Final = 64
+_GROUP: Final = 1024
+#: A group from this size on is woken in two halves, so that one half is at work while the other is committed.
+_HALVES: Final = 16
+
+
+@define(eq=False)
+class _Entry:
+    """What was put into the queue at one time: a record, or a step to carry out."""
+
+    row: Row | None
+    step: Step | None
+    task: trio.lowlevel.Task | None
+    size: int
+    answer: Any = None
+    error: BaseException | None = None
+
+
+class _Close:
+    """The last entry of the queue."""
+
+
+class Store:
+    """Appends records to the log at ``path`` through ``db``, which the store owns from now on. Made in the loop."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path, *, max_queue_bytes: int) -> None:
+        self.path = path
+        self.changed = trio.lowlevel.ParkingLot()
+        self._db = db
+        self._room = max_queue_bytes
+        self._crowd = trio.lowlevel.ParkingLot()
+        self._queue: SimpleQueue[_Entry | _Close] = SimpleQueue()
+        self._token = trio.lowlevel.current_trio_token()
+        self._broken: str | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._write, name="dsh-session-log", daemon=True)
+        self._thread.start()
+
+    # In the loop.
+
+    @property
+    def broken(self) -> str | None:
+        """Why the log takes no more records, ``None`` while it does."""
+        return self._broken
+
+    @property
+    def crowded(self) -> bool:
+        """Whether more is queued than the queue should hold; wait for :meth:`room` before the next record."""
+        return self._room < 0
+
+    async def room(self) -> None:
+        """Wait until the queue has room. A record that is on its way cannot be called back: no cancellation here."""
+        with trio.CancelScope(shield=True):
+            while self._room < 0 and self._broken is None:
+                await self._crowd.park()
+
+    @trio.lowlevel.enable_ki_protection
+    async def append(self, row: Row) -> None:
+        """Commit a record; returns once it is safe. Not cancelled half-way."""
+        self._check()
+        entry = _Entry(row, None, trio.lowlevel.current_task(), len(row[9]))
+        self._put(entry)
+        await trio.lowlevel.wait_task_rescheduled(_no_abort)
+        if entry.error is not None:
+            raise LogError(str(entry.error))
+
+    def post(self, row: Row) -> None:
+        """Commit a record in its turn, without waiting for it."""
+        self._check()
+        self._put(_Entry(row, None, None, len(row[9])))
+
+    @trio.lowlevel.enable_ki_protection
+    async def run(self, step: Callable[[sqlite3.Connection], T]) -> T:
+        """Carry out a step in a transaction, in its turn, and give back what it returns."""
+        self._check()
+        entry = _Entry(None, step, trio.lowlevel.current_task(), 0)
+        self._put(entry)
+        await trio.lowlevel.wait_task_rescheduled(_no_abort)
+        if entry.error is not None:
+            raise LogError(str(entry.error)) from entry.error
+        answer: T = entry.answer
+        return answer
+
+    def post_step(self, step: Step) -> None:
+        """Carry out a step in its turn, without waiting for it."""
+        self._check()
+        self._put(_Entry(None, step, None, 0))
+
+    async def close(self) -> None:
+        """Commit what is queued, close the connection, and wait until the thread has ended."""
+        self._closed = True
+        self._queue.put(_Close())
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(self._thread.join)
+        self.changed.unpark_all()
+
+    def _check(self) -> None:
+        if self._broken is not None:
+            raise LogError(self._broken)
+        if self._closed:
+            raise LogError(f"session log {str(self.path)!r}: it is closed and takes no more records")
+
+    def _put(self, entry: _Entry) -> None:
+        self._room -= entry.size
+        self._queue.put(entry)
+
+    def _committed(self, group: Sequence[_Entry], alone: bool) -> None:
+        """Wake the waiters. If they were all that there are, the second half follows when the first is queued."""
+        self._room += sum([entry.size for entry in group])
+        if self._crowd and (self._room >= 0 or self._broken is not None):
+            self._crowd.unpark_all()
+        if self.changed:
+            self.changed.unpark_all()
+        half = len(group) // 2 if alone and len(group) >= _HALVES else len(group)
+        _wake(group[:half])
+        if half < len(group):
+            self._token.run_sync_soon(_wake, group[half:])
+
+    # In the thread.
+
+    def _write(self) -> None:
+        try:
+            while group := self._next_group():
+                self._commit_group(group)
+                self._tell(group)
+        finally:
+            self._db.close()
+
+    def _next_group(self) -> list[_Entry]:
+        """All that is queued, waiting for the first; nothing at the end."""
+        queue, group = self._queue, list[_Entry]()
+        while not group or (len(group) < _GROUP and queue.qsize()):
+            entry = queue.get()
+            if isinstance(entry, _Close):
+                if group:
+                    queue.put(entry)
+                break
+            group.append(entry)
+        return group
+
+    def _commit_group(self, group: Sequence[_Entry]) -> None:
+        if self._broken is None:
+            try:
+                self._commit(group)
+            except BaseException as error:
+                self._break(error)
+        if self._broken is not None:
+            for entry in group:
+                entry.error = LogError(self._broken)
+
+    def _commit(self, group: Sequence[_Entry]) -> None:
+        rows = [entry.row for entry in group if entry.row is not None]
+        if len(rows) == len(group) <= _STATEMENT:
+            _insert(self._db, rows)
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        for entries in _runs(group):
+            if entries[0].step is not None:
+                entries[0].answer = entries[0].step(self._db)
+            else:
+                _insert(self._db, [entry.row for entry in entries if entry.row is not None])
+        self._db.execute("COMMIT")
+
+    def _break(self, error: BaseException) -> None:
+        import sqlite3
+
+        explained = log_error(self.path, error) if isinstance(error, sqlite3.Error) else error
+        self._broken = f"{explained}; no call is served until the log is opened again"
+        with contextlib.suppress(sqlite3.Error):
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+    def _tell(self, group: Sequence[_Entry]) -> None:
+        with contextlib.suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(self._committed, group, self._queue.empty())
+
+
+def _runs(group: Sequence[_Entry]) -> list[list[_Entry]]:
+    """The group in order: steps one by one, records by the statement."""
+    runs: list[list[_Entry]] = []
+    for entry in group:
+        if runs and entry.step is None and runs[-1][0].step is None and len(runs[-1]) < _STATEMENT:
+            runs[-1].append(entry)
+        else:
+            runs.append([entry])
+    return runs
+
+
+def _insert(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
+    db.execute(insert_sql(len(rows)), rows[0] if len(rows) == 1 else list(chain.from_iterable(rows)))
+
+
+def _wake(group: Sequence[_Entry]) -> None:
+    for entry in group:
+        if entry.task is not None:
+            trio.lowlevel.reschedule(entry.task)
+
+
+def _no_abort(_: object) -> trio.lowlevel.Abort:
+    return trio.lowlevel.Abort.FAILED
