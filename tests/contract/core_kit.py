@@ -1,4 +1,4 @@
-"""What the tests of plugins, services, scopes and events share: plugins made of functions, and a log of what they do."""
+"""What the tests of plugins, services, scopes and events share: plugins made of functions, and a log."""
 
 from __future__ import annotations
 

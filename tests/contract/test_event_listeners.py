@@ -1,5 +1,7 @@
 """Contract 3: events - how they are declared and listened to, waterfalls, emits, and their failures."""
 
+# ruff: noqa: A006  # listeners take what the hook interface calls exec and next
+
 from __future__ import annotations
 
 import functools
@@ -67,7 +69,9 @@ async def test_a_listener_may_take_fewer_arguments_in_any_order(root: Context, h
 
 
 async def test_an_unknown_event_is_an_error_that_names_the_plugin_and_the_one_meant(root: Context) -> None:
-    with pytest.raises(HookError, match=r"plugin 'root' listens to 'tools/pre-exec', .*did you mean 'tools/pre-execute'"):
+    with pytest.raises(
+        HookError, match=r"plugin 'root' listens to 'tools/pre-exec', .*did you mean 'tools/pre-execute'"
+    ):
         root.on("tools/pre-exec", lambda exec, next: next())
 
 
@@ -82,7 +86,9 @@ async def test_an_unknown_hook_is_an_error_that_names_the_plugin(root: Context) 
         await root.plugin(Carrier()).wait()
 
 
-async def test_an_unknown_argument_is_an_error_that_names_the_plugin_and_the_one_meant(root: Context, heard: Log) -> None:
+async def test_an_unknown_argument_is_an_error_that_names_the_plugin_and_the_one_meant(
+    root: Context, heard: Log
+) -> None:
     with pytest.raises(HookError, match=r"plugin 'root' .* argument 'wat', .*did you mean 'what'\?.*what, more"):
         root.on("demo/seen", lambda wat: None)
 
@@ -94,7 +100,7 @@ async def test_an_unknown_argument_of_a_hookimpl_is_an_error_that_names_the_plug
         @hookimpl
         def demo_seen(self, wat: str) -> None: ...
 
-    with pytest.raises(HookError, match="plugin 'carrier'.*wat"):
+    with pytest.raises(HookError, match=r"plugin 'carrier'.*wat"):
         await root.plugin(Carrier()).wait()
 
 

@@ -47,12 +47,8 @@ class Plan:
 
 labels = st.integers(0, 10**9).map(str)
 hooks = st.builds(Hook, labels, st.sampled_from(["first", "ordinary", "last"]))
-listeners = st.builds(
-    On, labels, st.sampled_from(["first", "ordinary"]), st.sampled_from(list(SCOPES)), st.booleans()
-)
-leaves = st.builds(
-    Plan, st.lists(hooks, max_size=3).map(tuple), st.lists(listeners, max_size=4).map(tuple)
-)
+listeners = st.builds(On, labels, st.sampled_from(["first", "ordinary"]), st.sampled_from(list(SCOPES)), st.booleans())
+leaves = st.builds(Plan, st.lists(hooks, max_size=3).map(tuple), st.lists(listeners, max_size=4).map(tuple))
 plans = st.recursive(
     leaves,
     lambda inner: st.builds(

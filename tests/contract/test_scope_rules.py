@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gc
 import weakref
+from typing import Any
 
 import pytest
 import trio
@@ -99,7 +98,9 @@ async def test_children_mounted_on_a_scope_end_with_it(root: Context) -> None:
 async def test_a_key_is_bound_to_a_parent_once(root: Context) -> None:
     root.scope("a"), root.scope("b")
     root.scope("s", parent="a")
-    with pytest.raises(ScopeError, match="bound to the parent 'a' and cannot be bound to 'b'; a scope keeps its parent"):
+    with pytest.raises(
+        ScopeError, match="bound to the parent 'a' and cannot be bound to 'b'; a scope keeps its parent"
+    ):
         root.scope("s", parent="b")
 
 
@@ -426,9 +427,7 @@ async def test_a_call_for_a_disposed_scope_is_refused_with_its_code() -> None:
     async with open_host() as host:
         scope = host.ctx.scope("s")
         scope.dispose()
-        call = ToolExecutionInput(
-            call_id="1", name="echo", arguments={}, signal=AbortController().signal, agent="s"
-        )
+        call = ToolExecutionInput(call_id="1", name="echo", arguments={}, signal=AbortController().signal, agent="s")
         result = await host.ctx.tools.execute(call)
         assert isinstance(result, ToolExecutionFailure)
         assert result.error.info is not None and result.error.info.code == "SCOPE_CLOSED"

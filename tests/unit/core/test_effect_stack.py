@@ -1,5 +1,7 @@
 """Effects: undone once, last first, failures kept."""
 
+# ruff: noqa: ASYNC105  # an undo gives something to await
+
 from __future__ import annotations
 
 from typing import Any
@@ -55,7 +57,12 @@ async def test_every_failure_is_given_back_in_the_order_of_undoing(stack: Effect
 
         return undo
 
-    errors: list[BaseException] = [ValueError(), SystemExit(), KeyboardInterrupt(), BaseExceptionGroup("g", [KeyboardInterrupt()])]
+    errors: list[BaseException] = [
+        ValueError(),
+        SystemExit(),
+        KeyboardInterrupt(),
+        BaseExceptionGroup("g", [KeyboardInterrupt()]),
+    ]
     for error in errors:
         stack.push(broken(error), "x")
     assert await stack.unwind(1) == errors[::-1]

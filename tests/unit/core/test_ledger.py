@@ -22,7 +22,16 @@ class Owner:
     entries: dict[Any, None] = field(factory=dict)
 
 
-def entry(owner: Owner, key: Any = None, value: Any = None, *, table: str = "t", scope: Any = None, seq: int = 0, band: int = 0) -> Entry:
+def entry(
+    owner: Owner,
+    key: Any = None,
+    value: Any = None,
+    *,
+    table: str = "t",
+    scope: Any = None,
+    seq: int = 0,
+    band: int = 0,
+) -> Entry:
     return Entry(owner, table, scope, key, value, band, seq)  # type: ignore[arg-type]
 
 
@@ -46,7 +55,9 @@ def test_a_second_entry_of_one_key_is_refused_naming_both_owners_and_leaves_noth
     ledger.add(entry(A, "k", table="tool"))
     version = ledger.version
     refused = entry(B, "k", table="tool")
-    with pytest.raises(ClashError, match=r"plugin 'b' registers tool 'k', which plugin 'a' has .*; rename one .* unload 'a'"):
+    with pytest.raises(
+        ClashError, match=r"plugin 'b' registers tool 'k', which plugin 'a' has .*; rename one .* unload 'a'"
+    ):
         ledger.add(refused)
     assert refused not in B.entries and ledger.version == version and len(list(ledger.group("tool", None))) == 1
 
@@ -192,7 +203,9 @@ def test_entries_merged_in_can_be_removed_from_the_live_ledger(ledger: Ledger) -
 
 
 keys = st.sampled_from(["x", "y", None])
-moves = st.lists(st.tuples(st.sampled_from(["add", "remove", "withdraw"]), st.integers(0, 2), keys, st.sampled_from([None, "s"])))
+moves = st.lists(
+    st.tuples(st.sampled_from(["add", "remove", "withdraw"]), st.integers(0, 2), keys, st.sampled_from([None, "s"]))
+)
 
 
 @given(moves)
