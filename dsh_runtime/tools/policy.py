@@ -47,7 +47,7 @@ class PolicyChain:
 
     What ``next()`` gives is a generator-based coroutine: it runs when awaited, and one that is dropped leaves nothing
     behind. Its ruling goes into the listener's cell, so that whoever runs the listener knows whether it has received an
-    answer. Nothing stands behind the last listener: its ``next`` is the chain itself, which gives the end at once.
+    answer. Nothing stands behind the last listener: its ``next`` gives the end at once and needs no cell.
     """
 
     __slots__ = ("_count", "_end", "_exec", "_idle", "_listeners", "_result", "closed", "current", "failed", "running", "stage")
@@ -64,17 +64,6 @@ class PolicyChain:
         self.running = 0
         self.closed = False
         self._idle: trio.Event | None = None
-
-    def __call__(self) -> PolicyChain:
-        if self.closed:
-            raise self._too_late()
-        return self
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        if self.closed:
-            raise self._too_late()
-        return self._end
-        yield
 
     def decide(self, timeout: float | None, cell: list[Ruling]) -> Awaitable[Any]:
         """Run the stage and put its ruling in ``cell``.
@@ -95,6 +84,19 @@ class PolicyChain:
             raise self._too_late()
         return self._run(index, cell)
 
+    def _last(self) -> Awaitable[Any]:
+        """What ``next()`` of the last listener gives."""
+        if self.closed:
+            raise self._too_late()
+        return self._give_end()
+
+    @types.coroutine
+    def _give_end(self) -> Generator[Any, Any, Any]:
+        if self.closed:
+            raise self._too_late()
+        return self._end
+        yield
+
     @types.coroutine
     def _run(self, index: int, cell: list[Ruling]) -> Generator[Any, Any, Any]:
         """Run the listeners from ``index`` on; give the decision that stands, and put its ruling in ``cell``."""
@@ -106,7 +108,7 @@ class PolicyChain:
         heard: list[Ruling] = []
         self.running += 1
         try:
-            answer = self._ask(listener, self if last else partial(self._next, behind, heard))
+            answer = self._ask(listener, self._last if last else partial(self._next, behind, heard))
             if type(answer) is CoroutineType:
                 answer = yield from answer
             if answer is self._end:

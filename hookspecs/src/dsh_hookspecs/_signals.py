@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 Undo = Callable[[], None]
@@ -43,7 +44,7 @@ class AbortSignal:
     def __init__(self) -> None:
         self._reason: BaseException | None = None
         self._callbacks: dict[object, Callable[[], object]] | None = None
-        self._lock = threading.Lock()
+        self._lock: AbstractContextManager[object] = threading.Lock()
 
     @property
     def aborted(self) -> bool:
@@ -156,6 +157,11 @@ class AbortController:
         return self.signal._abort(reason)
 
 
+#: The lock of all linked signals: each call makes one, few ever use its lock, and none holds it for long. It is taken
+#: before a source's own, and again where a source is a linked signal too.
+_linking = threading.RLock()
+
+
 class LinkedSignal(AbortSignal):
     """Aborted when one of its sources is, or by itself; linked to them only while it has callbacks."""
 
@@ -164,7 +170,7 @@ class LinkedSignal(AbortSignal):
     def __init__(self, sources: tuple[AbortSignal, ...]) -> None:
         self._reason = None
         self._callbacks = None
-        self._lock = threading.Lock()
+        self._lock = _linking
         self._sources = sources
         self._links: Sequence[Undo] = ()
 
