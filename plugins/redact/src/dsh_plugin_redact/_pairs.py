@@ -1,0 +1,143 @@
+"""Values in a text that stand behind the name of a secret: ``password=…``, ``"apiKey": "…"``, ``--token …``.
+
+Strategy: stems that all secret names hold are searched for, together with what may separate a name from its value.
+Only then is the whole name read, judged, and the value measured. Each step looks at a bounded stretch, or at one that
+ends where the value does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Final
+
+from dsh_plugin_redact._keys import KeyNames, Secrecy, letters
+from dsh_plugin_redact._mask import KIND, Span, is_mask
+
+KIND_OF_PAIRS: Final = "secret"
+
+#: One of these stands in the name of every secret.
+_STEMS: Final = (
+    *("pass", "pwd", "secret", "token", "cookie", "authoriz", "credential", "session", "key", "jwt"),
+    *("sharedaccess", "connectionstring", "connection_string"),
+)
+_NAME: Final = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
+_LONGEST_NAME: Final = 64
+#: Headers whose value is the rest of the line.
+_HEADERS: Final = frozenset(["authorization", "proxy-authorization", "cookie", "set-cookie"])
+#: Values that are none: what code, schemas and templates write in a secret's place.
+_STAND_INS: Final = (
+    r"none|null|nil|true|false|undefined|required|optional|str|string|bytes|int|integer|number|bool|boolean|any"
+    r"|\$\{\w{1,64}\}|(?-i:\$[A-Z_]{2,64})|%\w{1,64}%|\{\{? ?[\w.-]{1,64} ?\}\}?|\*{1,64}|\.{2,64}|x{3,64}"
+    r"|(?:os\.)?(?:environ(?:\.get)?[\[(]|getenv\()|process\.env\.\w{1,64}"
+)
+
+
+class Pairs:
+    """Finds the values of secret names in texts; ``own`` are further names."""
+
+    def __init__(self, names: KeyNames, own: tuple[str, ...] = ()) -> None:
+        self._names = names
+        self._own = tuple("[_.-]?".join(letters(name)) for name in own)
+        self._pattern = lru_cache(maxsize=256)(_pair_pattern)
+
+    def find(self, text: str, folded: str) -> Iterator[Span]:
+        """The values that stand behind secret names; ``folded`` is ``text`` in lower case, position by position."""
+        # Few stems make a search that is several times as fast as one for all.
+        stems = (*(stem for stem in _STEMS if stem in folded), *self._own)
+        if stems:
+            yield from self._values(text, folded, self._pattern(stems))
+
+    def _values(self, text: str, folded: str, pattern: re.Pattern[str]) -> Iterator[Span]:
+        covered = 0
+        for match in pattern.finditer(folded):
+            if match.start() < covered:  # Within a value that is masked: measuring it again could take for ever.
+                continue
+            span = self._span(text, folded, match)
+            if span is not None:
+                covered = span.end
+                yield span
+
+    def _span(self, text: str, folded: str, match: re.Match[str]) -> Span | None:
+        start, end = _name_start(folded, match.start()), match.end(1)
+        if not _separates(folded, start, match[2]):
+            return None
+        name = text[start:end]
+        secrecy = self._names.secrecy(name)
+        return None if secrecy is Secrecy.NONE else _value(text, name.strip("-_."), match.end(), secrecy)
+
+
+def _separates(folded: str, start: int, separator: str) -> bool:
+    """Whether what stands behind a name separates it from a value there."""
+    if separator == ">":
+        return start > 0 and folded[start - 1] == "<"
+    return separator.strip() != "" or folded.startswith("--", start)
+
+
+def _name_start(folded: str, stem: int) -> int:
+    front = folded[max(0, stem - _LONGEST_NAME) : stem]
+    return stem - len(front) + len(front.rstrip(_NAME))
+
+
+def _value(text: str, name: str, position: int, secrecy: Secrecy) -> Span | None:
+    """The span of the value at ``position``, if there is one to mask."""
+    header = name.lower() in _HEADERS
+    match = (_line_pattern() if header else _value_pattern()).match(text, position)
+    if match is None or match.lastgroup is None:
+        return None
+    start, end = match.span(match.lastgroup)
+    value = text[start:end]
+    if match.lastgroup == "bare":
+        if _is_no_secret(value, name, secrecy):
+            return None
+        value = _trimmed(value)
+        if not value.strip("()[]{},.: ") or _is_no_secret(value, name, secrecy):
+            return None
+    return Span(start, start + len(value), KIND_OF_PAIRS, 1) if value and not is_mask(value) else None
+
+
+def _trimmed(value: str) -> str:
+    """A bare value without the punctuation behind it; the bracket that closes a mask stays."""
+    bare = value.rstrip(")]},.: ")
+    closed = bare + "]"
+    return closed if value.startswith(closed) and is_mask(bare[bare.rfind("[") :] + "]") else bare
+
+
+def _is_no_secret(value: str, name: str, secrecy: Secrecy) -> bool:
+    if secrecy is Secrecy.TEXT and value.replace(".", "").isdigit():
+        return True
+    plain = name.rpartition(".")[2]
+    return value in (name, plain, f"self.{plain}") or _stand_in_pattern().fullmatch(value) is not None
+
+
+def _pair_pattern(stems: tuple[str, ...]) -> re.Pattern[str]:
+    """The end of a name that holds one of ``stems``, and what separates it from its value."""
+    behind = rf"[a-z0-9_.-]{{0,{_LONGEST_NAME}}}+)(?:\\{{0,7}}[\"'])?\]?[ \t]{{0,8}}"
+    stem = stems[0] if len(stems) == 1 else f"(?:{'|'.join(stems)})"
+    return re.compile(f"({stem}{behind}(=>|:=|==?|:|>|(?<=[ \t]))[ \t]{{0,8}}")
+
+
+@cache
+def _value_pattern() -> re.Pattern[str]:
+    """A value: within quotes of whatever depth, within brackets, or bare up to the next blank or separator."""
+    return re.compile(
+        r"[bBrRuUfF]{0,2}"
+        r"(?:(?P<triple>\"\"\"|''')(?P<block>(?:(?!(?P=triple))[\s\S])*+)"
+        r"|(?P<quote>\\{0,7}[\"'])(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\r\n])*+)"
+        r"|(?P<list>(?!\[redacted: )\[[^\]\[{}]{1,4096}+\]?)"
+        rf")|(?P<bare>(?:\[redacted: {KIND}\]|[^\s\"'`&;<>])++)"
+    )
+
+
+@cache
+def _line_pattern() -> re.Pattern[str]:
+    """A header's value: within quotes, or the rest of the line."""
+    return re.compile(
+        r"(?P<quote>\\{0,7}[\"'])(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\r\n])*+)|(?P<bare>[^\r\n\"'`\\]++)"
+    )
+
+
+@cache
+def _stand_in_pattern() -> re.Pattern[str]:
+    return re.compile(_STAND_INS, re.IGNORECASE)

@@ -1,0 +1,161 @@
+"""The service, and what the model gets to see, in a host."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from dsh_hookspecs import (
+    AbortController,
+    Accept,
+    Block,
+    ContextMessage,
+    PostToolDecision,
+    ToolExecutionFailure,
+    ToolExecutionSuccess,
+)
+
+from dsh_runtime import ToolExecutionInput, define_tool, open_host
+
+SECRET = "password=" + "hunter2"
+MASKED = "password=[redacted: secret]"
+Next = Callable[[], Awaitable[PostToolDecision]]
+
+
+@asynccontextmanager
+async def redacting(**config: Any) -> AsyncIterator[Any]:
+    async with open_host({"plugin": [{"id": "redact", "use": "redact", "config": config}]}) as host:
+        yield host.ctx
+
+
+def add(ctx: Any, value: Any, output: Any = None, render: Any = None) -> None:
+    async def execute(args: Any, exec: Any) -> Any:
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    schema = output or {"type": "json"}
+    ctx.tools.register(
+        define_tool(name="work", description="work", parameters={}, output=schema, execute=execute, render=render)
+    )
+
+
+async def call(ctx: Any) -> Any:
+    return await ctx.tools.execute(ToolExecutionInput("c1", "work", {}, AbortController().signal))
+
+
+def text(result: Any) -> str:
+    return "".join(block["text"] for block in result.content)
+
+
+@pytest.mark.trio
+async def test_the_service_masks_texts_and_values() -> None:
+    async with redacting() as ctx:
+        redact = ctx.get("redact")
+        assert redact.text(SECRET) == MASKED
+        assert redact.value({"token": "x"}) == {"token": "[redacted: secret]"}
+
+
+@pytest.mark.trio
+async def test_the_model_sees_everything_unless_the_config_says_otherwise() -> None:
+    async with redacting() as ctx:
+        add(ctx, SECRET)
+        assert text(await call(ctx)) == SECRET
+
+
+@pytest.mark.trio
+async def test_content_is_masked_and_the_value_kept() -> None:
+    async with redacting(model=True) as ctx:
+        add(ctx, SECRET)
+        result = await call(ctx)
+    assert text(result) == MASKED
+    assert result.value == SECRET
+
+
+@pytest.mark.trio
+async def test_the_value_is_masked_where_the_config_says_so_and_content_rendered_from_it() -> None:
+    async with redacting(model=True, value=True) as ctx:
+        add(ctx, {"db_password": "hunter2", "n": 1})
+        result = await call(ctx)
+    assert result.value == {"db_password": "[redacted: secret]", "n": 1}
+    assert "hunter2" not in text(result)
+
+
+@pytest.mark.trio
+async def test_a_secret_that_only_the_rendering_puts_together_is_masked_too() -> None:
+    def render(args: Any, value: Any) -> Any:
+        return [{"type": "text", "text": "=".join(value)}]
+
+    async with redacting(model=True, value=True) as ctx:
+        add(ctx, ["password", "hunter2"], render=render)
+        result = await call(ctx)
+    assert text(result) == MASKED
+    assert result.value == ["password", "hunter2"]
+
+
+@pytest.mark.trio
+async def test_a_masked_value_that_no_longer_fits_fails_the_call() -> None:
+    spec = {"type": "object", "additionalProperties": False, "properties": {"pin_token": {"type": "integer"}}}
+    async with redacting(model=True, value=True) as ctx:
+        add(ctx, {"pin_token": 1234}, output=spec)
+        result = await call(ctx)
+    assert isinstance(result, ToolExecutionFailure)
+    assert result.error.info is not None
+    assert result.error.info.code == "INVALID_TOOL_OUTPUT"
+    assert "1234" not in text(result)
+
+
+@pytest.mark.trio
+async def test_the_content_of_a_failure_is_masked() -> None:
+    async with redacting(model=True) as ctx:
+        add(ctx, RuntimeError(f"cannot log in with {SECRET}"))
+        result = await call(ctx)
+    assert text(result) == f"Error: cannot log in with {MASKED}"
+
+
+@pytest.mark.trio
+async def test_a_result_without_a_secret_is_left_alone() -> None:
+    async with redacting(model=True, value=True) as ctx:
+        add(ctx, "plain")
+        result = await call(ctx)
+    assert isinstance(result, ToolExecutionSuccess)
+    assert result.value == "plain"
+    assert text(result) == "plain"
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(
+    "decision",
+    [
+        Accept(content=[{"type": "text", "text": SECRET}]),
+        Accept(value=SECRET),
+        Block(SECRET),
+        Block([{"type": "text", "text": SECRET}]),
+        Accept(additional_contexts=(ContextMessage([{"type": "text", "text": SECRET}], "policy", {"note": SECRET}),)),
+    ],
+)
+async def test_what_policies_behind_it_say_is_masked(decision: PostToolDecision) -> None:
+    async def policy(next: Next) -> PostToolDecision:
+        return decision
+
+    async with redacting(model=True) as ctx:
+        add(ctx, "plain")
+        ctx.on("tools/post-execute", policy, prepend=True)
+        result = await call(ctx)
+    assert "hunter2" not in repr(result)
+    assert MASKED in repr(result)
+
+
+@pytest.mark.trio
+async def test_texts_beside_a_picture_are_masked_and_the_picture_kept() -> None:
+    picture = {"type": "image", "data": "sk-" + "A1" * 20, "mimeType": "image/png"}
+
+    def render(args: Any, value: Any) -> Any:
+        return [{**picture, "alt": SECRET}, picture]
+
+    async with redacting(model=True) as ctx:
+        add(ctx, "plain", render=render)
+        result = await call(ctx)
+    assert result.content == [{**picture, "alt": MASKED}, picture]
