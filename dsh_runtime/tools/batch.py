@@ -86,7 +86,7 @@ class Batch:
         before: Lane | None = None
         async with trio.open_nursery() as nursery:
             while index < len(self._calls):
-                await self._slots.acquire()
+                await self._take_slot()
                 # Read again right before each start: a finished call may have changed what is safe.
                 if not self._is_parallel(index):
                     self._slots.release()
@@ -95,6 +95,15 @@ class Batch:
                 nursery.start_soon(self._one, index, before)
                 index += 1
         return index
+
+    async def _take_slot(self) -> None:
+        """Take a place in the pool; a free one without giving way to the others, unless that is due."""
+        try:
+            self._slots.acquire_nowait()
+        except trio.WouldBlock:
+            await self._slots.acquire()
+        else:
+            await self._runtime.machine.give_way()
 
     async def _one(self, index: int, lane: Lane) -> None:
         try:

@@ -7,13 +7,13 @@ what is no JSON. Both read only what built-in containers store: no code of a for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import isfinite
 from typing import Any, cast
 
 from dsh_hookspecs import JsonValue, JsonValueError
 
-from dsh_runtime.values.frozen import FrozenDict, FrozenList, deeper_than
+from dsh_runtime.values.frozen import FrozenDict, FrozenList, OpenDict, OpenList, deeper_than
 from dsh_runtime.values.paths import Report
 from dsh_runtime.values.survey import survey
 
@@ -24,12 +24,6 @@ _LOWEST = -ALWAYS_PRINTS
 _SMALL = 8  # up to this many items one loop is quicker than a pass per question
 RECHECK = 0  # memo key (no object has this id): a container was reused at a depth that nobody counted
 
-_new_dict: Callable[[type[FrozenDict]], FrozenDict] = dict.__new__
-_new_list: Callable[[type[FrozenList]], FrozenList] = list.__new__
-_fill_dict = dict.update
-_fill_list = list.extend
-_put_dict = dict.__setitem__
-_put_list = list.__setitem__
 _NoneType = type(None)
 _CONSTANTS = frozenset((bool, _NoneType))
 _STRINGS = {str}
@@ -95,8 +89,7 @@ def freeze_dict(source: dict[Any, Any], room: int, memo: dict[int, Any]) -> Froz
         return cast(FrozenDict, _again(source, memo))
     if room <= 0:
         raise Unusual
-    out = _new_dict(FrozenDict)
-    _fill_dict(out, source)
+    out: Any = OpenDict(source)
     nested = False
     for key, item in out.items():
         if type(key) is not str:
@@ -117,12 +110,13 @@ def freeze_dict(source: dict[Any, Any], room: int, memo: dict[int, Any]) -> Froz
             pass
         elif kind is dict or kind is list:
             nested = True
-            _put_dict(out, key, (freeze_dict if kind is dict else freeze_list)(item, room - 1, memo))
+            out[key] = (freeze_dict if kind is dict else freeze_list)(item, room - 1, memo)
         else:
-            _put_dict(out, key, freeze(item, room - 1, memo))
+            out[key] = freeze(item, room - 1, memo)
+    out.__class__ = FrozenDict
     if nested or len(out) > _SMALL:
         memo[id(source)] = (source, out)
-    return out
+    return out  # type: ignore[no-any-return]
 
 
 def freeze_list(source: list[Any] | tuple[Any, ...], room: int, memo: dict[int, Any]) -> FrozenList:
@@ -131,11 +125,11 @@ def freeze_list(source: list[Any] | tuple[Any, ...], room: int, memo: dict[int, 
         return cast(FrozenList, _again(source, memo))
     if room <= 0:
         raise Unusual
-    out = _new_list(FrozenList)
-    _fill_list(out, source)
+    out: Any = OpenList(source)
     if len(out) > _SMALL and plain_scalars(out):
+        out.__class__ = FrozenList
         memo[id(source)] = (source, out)
-        return out
+        return out  # type: ignore[no-any-return]
     nested = False
     for index, item in enumerate(out):
         kind = type(item)
@@ -152,12 +146,13 @@ def freeze_list(source: list[Any] | tuple[Any, ...], room: int, memo: dict[int, 
             pass
         elif kind is dict or kind is list:
             nested = True
-            _put_list(out, index, (freeze_dict if kind is dict else freeze_list)(item, room - 1, memo))
+            out[index] = (freeze_dict if kind is dict else freeze_list)(item, room - 1, memo)
         else:
-            _put_list(out, index, freeze(item, room - 1, memo))
+            out[index] = freeze(item, room - 1, memo)
+    out.__class__ = FrozenList
     if nested or len(out) > _SMALL:
         memo[id(source)] = (source, out)
-    return out
+    return out  # type: ignore[no-any-return]
 
 
 def _again(source: Any, memo: dict[int, Any]) -> Any:
