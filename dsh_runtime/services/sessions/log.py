@@ -11,7 +11,7 @@ from attrs import frozen
 from dsh_runtime.services.sessions.events import SessionStarted
 from dsh_runtime.services.sessions.files import Sync, open_to_write, sqlite_errors
 from dsh_runtime.services.sessions.owners import Lock, bury_dead, close_sessions, sweep, take_lock
-from dsh_runtime.services.sessions.schema import insert_sql
+from dsh_runtime.services.sessions.schema import insert_sql, transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -43,15 +43,10 @@ def open_log(path: Path, sync: Sync, now: int) -> OpenLog:
 
 
 def _move_in(db: sqlite3.Connection, path: Path, lock: Lock, now: int) -> int:
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db):
         bury_dead(db, path, now)
         db.execute("INSERT INTO owners (lock, pid, started) VALUES (?, ?, ?)", (lock.path.name, os.getpid(), now))
         (number,) = db.execute("SELECT last_insert_rowid()").fetchone()
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
     sweep(db, path)
     owner: int = number
     return owner
@@ -68,6 +63,12 @@ def begin_session(
     number: int = db.execute("SELECT last_insert_rowid()").fetchone()[0]
     db.execute(insert_sql(1), (number, 1, now, SessionStarted.type, None, None, None, None, None, payload))
     return number
+
+
+def resume_session(db: sqlite3.Connection, number: int, owner: int) -> bool:
+    """Open a session again that was closed with the log; whether it is still there."""
+    sql = "UPDATE sessions SET ended = NULL, ending = NULL, owner = ? WHERE number = ?"
+    return db.execute(sql, (owner, number)).rowcount == 1
 
 
 def end_session(db: sqlite3.Connection, number: int, now: int) -> None:

@@ -11,6 +11,7 @@ A change of the tables adds a step to ``MIGRATIONS``; a step that has been relea
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -19,6 +20,7 @@ from dsh_runtime.services.sessions.errors import LogError
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Iterator
 
 APPLICATION_ID: Final = 0x44534C47
 
@@ -31,7 +33,7 @@ _TABLES: Final = (
         time INTEGER NOT NULL, type TEXT NOT NULL, call INTEGER, call_id TEXT, name TEXT, outcome TEXT, code TEXT,
         payload TEXT NOT NULL)""",
     "CREATE UNIQUE INDEX events_of_session ON events (session, seq)",
-    "CREATE INDEX events_of_call ON events (session, call) WHERE call IS NOT NULL AND type <> 'tool/call'",
+    "CREATE INDEX results_by_call ON events (session, call) WHERE type = 'tool/result'",
     "CREATE INDEX calls_by_id ON events (call_id) WHERE type = 'tool/call'",
 )
 
@@ -73,7 +75,7 @@ def insert_sql(rows: int) -> str:
 
 def version_of(db: sqlite3.Connection, path: Path) -> int | None:
     """The version of the log in ``db``, ``None`` for an empty database; refuses what is no log, or a newer one."""
-    application, version = _pragma(db, "application_id"), _pragma(db, "user_version")
+    application, version = pragma(db, "application_id"), pragma(db, "user_version")
     if not application and not version and db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
         return None
     if application != APPLICATION_ID:
@@ -90,16 +92,24 @@ def bring_up_to_date(db: sqlite3.Connection, path: Path) -> None:
     """Make the tables, or migrate older ones, in one transaction: all of it or nothing."""
     if version_of(db, path) == VERSION:
         return
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db):
         version = version_of(db, path)  # Another process may have been first.
         for statement in _way_from(version):
             db.execute(statement)
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All of the body or nothing; nobody else writes meanwhile."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
         db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:
+            db.execute("ROLLBACK")
         raise
 
 
@@ -109,6 +119,7 @@ def _way_from(version: int | None) -> tuple[str, ...]:
     return tuple(statement for step in MIGRATIONS[version:] for statement in step)
 
 
-def _pragma(db: sqlite3.Connection, name: str) -> int:
+def pragma(db: sqlite3.Connection, name: str) -> int:
+    """A number that SQLite keeps about a database."""
     number: int = db.execute(f"PRAGMA {name}").fetchone()[0]
     return number

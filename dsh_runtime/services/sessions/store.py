@@ -58,6 +58,7 @@ class Store:
     def __init__(self, db: sqlite3.Connection, path: Path, *, max_queue_bytes: int) -> None:
         self.path = path
         self.changed = trio.lowlevel.ParkingLot()
+        self.commits = 0
         self._db = db
         self._room = max_queue_bytes
         self._crowd = trio.lowlevel.ParkingLot()
@@ -74,6 +75,16 @@ class Store:
     def broken(self) -> str | None:
         """Why the log takes no more records, ``None`` while it does."""
         return self._broken
+
+    @property
+    def closed(self) -> bool:
+        """Whether the log has been closed."""
+        return self._closed
+
+    @property
+    def usable(self) -> bool:
+        """Whether the log takes records."""
+        return self._broken is None and not self._closed
 
     @property
     def crowded(self) -> bool:
@@ -138,6 +149,7 @@ class Store:
 
     def _committed(self, group: Sequence[_Entry], alone: bool) -> None:
         """Wake the waiters. If they were all that there are, the second half follows when the first is queued."""
+        self.commits += 1
         self._room += sum([entry.size for entry in group])
         if self._crowd and (self._room >= 0 or self._broken is not None):
             self._crowd.unpark_all()

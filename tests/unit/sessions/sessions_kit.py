@@ -58,10 +58,10 @@ def failure(message: str = "no", code: str | None = "DENIED", plugin: str | None
 
 async def whole_call(sessions: Any, call_id: str = "c1", result: Any = None, **members: Any) -> Any:
     """One call from entry to result."""
-    exec = call(call_id, **members)
-    await sessions.called(exec)
-    await sessions.finished(exec, result if result is not None else success(), None)
-    return exec
+    run = call(call_id, **members)
+    await sessions.called(run)
+    await sessions.finished(run, result if result is not None else success(), None)
+    return run
 
 
 @frozen

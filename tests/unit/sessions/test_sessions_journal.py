@@ -13,22 +13,22 @@ from sessions_kit import call, failure, mount, records, success, whole_call
 
 async def test_a_call_is_committed_when_called_returns(sessions: Any, path: Path) -> None:
     """No policy runs before the log has the call."""
-    exec = call("c1", "echo", {"text": "hello"})
-    await sessions.called(exec)
+    run = call("c1", "echo", {"text": "hello"})
+    await sessions.called(run)
     [record] = records(path, "tool/call")
     assert record.payload == {
         "call_id": "c1",
         "name": "echo",
-        "digest": exec.digest,
+        "digest": run.digest,
         "arguments": {"text": "hello"},
     }
 
 
 async def test_a_result_is_committed_when_finished_returns(sessions: Any, path: Path) -> None:
     """A reply is sent only when the log has it."""
-    exec = call()
-    await sessions.called(exec)
-    await sessions.finished(exec, success("done", meta={"lines": 3}), [{"stage": "tools/pre-execute"}])
+    run = call()
+    await sessions.called(run)
+    await sessions.finished(run, success("done", meta={"lines": 3}), [{"stage": "tools/pre-execute"}])
     [record] = records(path, "tool/result")
     assert record.outcome == "success"
     assert record.payload.pop("ms") >= 0
@@ -81,9 +81,9 @@ async def test_a_call_refused_at_the_entry_is_logged_with_its_result(sessions: A
 
 async def test_a_dry_run_leaves_no_record(sessions: Any, path: Path) -> None:
     """Asking policy what it would say is no call."""
-    exec = call(dry_run=True)
-    await sessions.called(exec)
-    await sessions.finished(exec, success(), None)
+    run = call(dry_run=True)
+    await sessions.called(run)
+    await sessions.finished(run, success(), None)
     assert [record.type for record in records(path)] == ["session/started"]
 
 
@@ -98,29 +98,29 @@ async def test_a_nested_call_names_its_parent_and_root(sessions: Any, path: Path
 
 async def test_approval_is_logged_with_digest_outcome_and_channel(sessions: Any, path: Path) -> None:
     """Who was asked about what, and what came of it."""
-    exec = call()
-    await sessions.called(exec)
-    request = ApprovalRequest(exec, "writes a file", digest=exec.digest, deadline=30.0)
+    run = call()
+    await sessions.called(run)
+    request = ApprovalRequest(run, "writes a file", digest=run.digest, deadline=30.0)
     await sessions.asked(request, channel="terminal")
     await sessions.decided(request, "allowed-once", channel="terminal")
     [asked], [decided] = records(path, "approval/asked"), records(path, "approval/decided")
     assert asked.payload == {
-        "digest": exec.digest,
+        "digest": run.digest,
         "channel": "terminal",
         "deadline": 30.0,
         "reason": "writes a file",
     }
-    assert decided.payload == {"digest": exec.digest, "outcome": "allowed-once", "channel": "terminal"}
+    assert decided.payload == {"digest": run.digest, "outcome": "allowed-once", "channel": "terminal"}
     assert asked.call == decided.call == records(path, "tool/call")[0].seq
 
 
 async def test_the_calls_of_a_program_are_framed(sessions: Any, path: Path) -> None:
     """A sub-call's start and end stand in the log as events of the outer call."""
-    exec = call("run", "run_code")
-    await sessions.called(exec)
-    await sessions.code_dispatch_start(exec, "run:code:1", "echo")
+    run = call("run", "run_code")
+    await sessions.called(run)
+    await sessions.code_dispatch_start(run, "run:code:1", "echo")
     content = [{"type": "text", "text": "hello"}]
-    await sessions.code_dispatch(CodeDispatchLog(exec, None, "run:code:1", "echo", False, content))
+    await sessions.code_dispatch(CodeDispatchLog(run, None, "run:code:1", "echo", False, content))
     start, end = records(path)[-2:]
     assert start.payload == {"sub_call_id": "run:code:1", "name": "echo"}
     assert end.payload == {"sub_call_id": "run:code:1", "name": "echo", "is_error": False, "content": content}
@@ -153,11 +153,11 @@ async def test_order_holds_when_the_clock_jumps_back(root: Any, path: Path) -> N
 
 async def test_a_cancelled_caller_loses_no_record(sessions: Any, path: Path) -> None:
     """What was begun is written: a cancellation does not call a record back."""
-    exec = call()
+    run = call()
     with trio.CancelScope() as scope:
         scope.cancel()
-        await sessions.called(exec)
-        await sessions.finished(exec, failure("aborted", "ABORTED"), None)
+        await sessions.called(run)
+        await sessions.finished(run, failure("aborted", "ABORTED"), None)
     assert [record.code for record in records(path, "tool/result")] == ["ABORTED"]
 
 

@@ -1,0 +1,212 @@
+"""The journal of the pipeline: from executions and results to committed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import trio
+from attrs import define, field
+from dsh_hookspecs import (
+    ApprovalRequest,
+    CodeDispatchLog,
+    ExecutionToken,
+    JsonValue,
+    ToolExecution,
+    ToolExecutionResult,
+)
+
+from dsh_runtime.services.sessions.encode import Encoded, encode, is_large, key_text
+from dsh_runtime.services.sessions.errors import LogError
+from dsh_runtime.services.sessions.events import (
+    ApprovalAsked,
+    ApprovalDecided,
+    CodeDispatch,
+    CodeDispatchStart,
+    Event,
+    PluginState,
+    ToolCall,
+    ToolResult,
+)
+from dsh_runtime.services.sessions.log import end_session
+from dsh_runtime.services.sessions.schema import Row
+from dsh_runtime.services.sessions.session import OpenCall, Session
+from dsh_runtime.services.sessions.store import Store
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from dsh_runtime.services.sessions.encode import Redactor
+
+
+@define(eq=False)
+class Scribe:
+    """Masks and encodes events, within the limit, off the loop where it takes long."""
+
+    redact: Redactor | None
+    limit: int
+
+    def now(self, event: Event) -> Encoded:
+        """Encode an event here."""
+        return encode(event, self.redact, self.limit)
+
+    async def encoded(self, event: Event) -> Encoded:
+        """Encode an event; no record is lost to a cancellation meanwhile."""
+        if not is_large(event):
+            return encode(event, self.redact, self.limit, small=True)
+        encoded: Encoded
+        with trio.CancelScope(shield=True):
+            encoded = await trio.to_thread.run_sync(self.now, event)
+        return encoded
+
+
+@define(eq=False)
+class Journal:
+    """Writes what happens to calls. ``host`` is the session of the process, for calls whose agent has none."""
+
+    store: Store
+    scribe: Scribe
+    clock: Callable[[], int]
+    host: Session
+    sessions: Mapping[Hashable, Session]
+    _calls: dict[ExecutionToken, OpenCall] = field(init=False, factory=dict)
+
+    async def called(self, exec: ToolExecution, plugin: str | None = None) -> None:
+        """Commit that a call entered. What this raises refuses the call."""
+        if exec.dry_run:
+            return
+        event, session = self._call_event(exec, plugin)
+        encoded = await self.scribe.encoded(event)
+        if self.store.crowded:
+            await self.store.room()
+        row = self._call_row(exec, session, encoded)
+        try:
+            await self.store.append(row)
+        except BaseException:
+            self._forget(exec.token)
+            raise
+        if encoded.withheld is not None:
+            raise LogError(f"call {exec.call_id!r} of tool {exec.name!r}: its arguments are {encoded.withheld}")
+
+    async def finished(
+        self, exec: ToolExecution, result: ToolExecutionResult, story: Sequence[JsonValue] | None
+    ) -> None:
+        """Commit the result of a call, and with it a call that was refused before :meth:`called`."""
+        if exec.dry_run:
+            return
+        if exec.token not in self._calls:
+            await self._late_call(exec)
+        try:
+            await self._note(exec, _result_event(result, story, self._calls[exec.token].began))
+        finally:
+            self._forget(exec.token)
+
+    async def asked(self, request: ApprovalRequest, channel: str | None) -> None:
+        """Commit that a person is asked about a call."""
+        deadline, reason = request.deadline, request.reason
+        event = ApprovalAsked(digest=request.digest, channel=channel, deadline=deadline, reason=reason)
+        await self._note(request.exec, event)
+
+    async def decided(self, request: ApprovalRequest, outcome: str, channel: str | None, detail: JsonValue) -> None:
+        """Commit what became of a question."""
+        event = ApprovalDecided(digest=request.digest, outcome=outcome, channel=channel, detail=detail)
+        await self._note(request.exec, event)
+
+    async def code_dispatch_start(self, exec: ToolExecution, sub_call_id: str, name: str) -> None:
+        """Commit that a program calls a tool."""
+        await self._note(exec, CodeDispatchStart(sub_call_id=sub_call_id, name=name))
+
+    async def code_dispatch(self, dispatch: CodeDispatchLog) -> None:
+        """Commit that a call of a program has ended."""
+        sub_call_id, name, is_error = dispatch.sub_call_id, dispatch.name, dispatch.is_error
+        event = CodeDispatch(sub_call_id=sub_call_id, name=name, is_error=is_error, content=dispatch.content)
+        await self._note(dispatch.exec, event)
+
+    def plugin_state(self, fiber: Any, previous: str) -> None:
+        """Write, in its turn, that a plugin went from one state to another. A closed or broken log hears no more."""
+        if not self.store.usable:
+            return
+        state, error = str(fiber.state), None
+        if fiber.error is not None:
+            error = f"{type(fiber.error).__name__}: {fiber.error}"
+        event = PluginState(plugin=fiber.id, name=fiber.name, state=state, previous=previous, error=error)
+        self.store.post(self._row(self.host, None, event, self.scribe.now(event)))
+
+    def forget_all(self) -> None:
+        """The log is closed: no call is under way any more."""
+        for call in self._calls.values():
+            call.session.calls = 0
+        self._calls.clear()
+
+    def ending(self, session: Session) -> Callable[[sqlite3.Connection], None]:
+        """The step that ends a session."""
+        number, now = session.number, self.clock()
+        return lambda db: end_session(db, number, now)
+
+    # From an event to a row.
+
+    def _call_event(self, exec: ToolExecution, plugin: str | None) -> tuple[ToolCall, Session]:
+        parent = self._calls.get(exec.parent) if exec.parent is not None else None
+        event = ToolCall(
+            call_id=exec.call_id,
+            name=exec.name,
+            digest=exec.digest,
+            root=exec.root_call_id if exec.root_call_id != exec.call_id else None,
+            parent=parent.call_id if parent is not None else None,
+            plugin=plugin,
+            arguments=exec.arguments,
+        )
+        return event, parent.session if parent is not None else self.sessions.get(exec.agent, self.host)
+
+    def _call_row(self, exec: ToolExecution, session: Session, encoded: Encoded) -> Row:
+        """The row of a call, which is under way from now on."""
+        seq = session.next_seq()
+        session.calls += 1
+        self._calls[exec.token] = OpenCall(session, seq, exec.call_id, perf_counter())
+        call_id, name = key_text(exec.call_id), key_text(str(encoded.payload.get("name")))
+        return (session.number, seq, self.clock(), ToolCall.type, seq, call_id, name, None, None, encoded.text)
+
+    def _row(self, session: Session, call: int | None, event: Event, encoded: Encoded) -> Row:
+        outcome, code = getattr(event, "outcome", None), getattr(event, "code", None)
+        seq, now = session.next_seq(), self.clock()
+        return (session.number, seq, now, event.type, call, None, None, outcome, code, encoded.text)
+
+    async def _late_call(self, exec: ToolExecution) -> None:
+        """Put a call that was refused at the entry in front of its result; both are committed in order."""
+        event, session = self._call_event(exec, None)
+        encoded = await self.scribe.encoded(event)
+        self.store.post(self._call_row(exec, session, encoded))
+
+    async def _note(self, exec: ToolExecution, event: Event) -> None:
+        """Commit an event of a call that is under way; of another one there is nothing to say."""
+        call = self._calls.get(exec.token)
+        if call is None:
+            return
+        encoded = await self.scribe.encoded(event)
+        if self.store.crowded:
+            await self.store.room()
+        await self.store.append(self._row(call.session, call.seq, event, encoded))
+
+    def _forget(self, token: ExecutionToken) -> None:
+        """A call is over; if its session waited for that, it ends."""
+        call = self._calls.pop(token, None)
+        if call is None:
+            return
+        session = call.session
+        session.calls -= 1
+        if session.closing and not session.calls and self.store.usable:
+            self.store.post_step(self.ending(session))
+
+
+def _result_event(result: ToolExecutionResult, story: Sequence[JsonValue] | None, began: float) -> ToolResult:
+    ms = round((perf_counter() - began) * 1000, 3)
+    if not result.is_error:
+        return ToolResult(outcome="success", ms=ms, content=result.content, meta=result.meta, story=story)
+    info = result.error.info
+    error: dict[str, JsonValue] = {"message": result.error.message}
+    if info is not None:
+        error = {"name": info.name, "code": info.code, "plugin": info.plugin, **error}
+    code = info.code if info is not None else None
+    content, meta = result.content, result.meta
+    return ToolResult(outcome="failure", code=code, ms=ms, error=error, content=content, meta=meta, story=story)
