@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import pytest
 from dsh_plugin_redact import build_redactor
@@ -23,7 +24,7 @@ def lines_run(work: Callable[[], object]) -> int:
     """How many lines of Python some work runs: a measure that no busy machine disturbs."""
     count = 0
 
-    def trace(frame: FrameType, event: str, arg: object) -> Callable[..., object]:
+    def trace(frame: FrameType, event: str, arg: object) -> Any:
         nonlocal count
         count += 1
         return trace

@@ -41,12 +41,12 @@ def test_a_value_under_another_name_stays(name: str) -> None:
 
 
 def test_numbers_are_masked_too_but_not_what_tells_nothing() -> None:
-    value = {"password": 1234, "token": None, "secret": True, "cookie": "", "max_tokens": 4096}
+    value: Any = {"password": 1234, "token": None, "secret": True, "cookie": "", "max_tokens": 4096}
     assert REDACTOR.value(value) == {**value, "password": MASK}
 
 
 def test_everything_below_the_name_of_a_secret_is_masked() -> None:
-    value = {"credentials": {"user": "ada", "list": ["a", ["b", 3]], "on": True}}
+    value: Any = {"credentials": {"user": "ada", "list": ["a", ["b", 3]], "on": True}}
     assert REDACTOR.value(value) == {"credentials": {"user": MASK, "list": [MASK, [MASK, MASK]], "on": True}}
 
 
@@ -70,7 +70,7 @@ def test_a_recognised_kind_is_kept_under_the_name_of_a_secret() -> None:
 
 
 def test_a_value_without_a_secret_is_the_very_same() -> None:
-    value = {"a": [1, {"b": "text"}], "c": None, "d": 1.5}
+    value: Any = {"a": [1, {"b": "text"}], "c": None, "d": 1.5}
     assert REDACTOR.value(value) is value
 
 

@@ -15,14 +15,17 @@ from dsh_plugin_redact._own import OwnRule, compile_pattern
 from dsh_plugin_redact._pairs import KIND_OF_PAIRS, Pairs
 from dsh_plugin_redact._redactor import Redactor
 
+_LONGEST_NAME: Final = 64
 _LONGEST_PATTERN: Final = 1000
 _MOST_RULES: Final = 100
 _MOST_SECONDS: Final = 10.0
 
 
 def _kind(_rule: object, _field: Attribute[Any], name: str) -> None:
-    if re.fullmatch(KIND, name) is None:
-        raise ValueError(f"{name!r} cannot stand in a mask; write it with lower case letters, digits and hyphens")
+    if re.fullmatch(KIND, name) is None or len(name) > _LONGEST_NAME:
+        raise ValueError(
+            f"{name!r} cannot stand in a mask; write at most {_LONGEST_NAME} lower case letters, digits and hyphens"
+        )
 
 
 def _pattern(_rule: object, _field: Attribute[Any], source: str) -> None:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 #: What a kind looks like; masks are recognised by it.
-KIND: Final = r"[a-z][a-z0-9-]{0,63}"
+KIND: Final = r"[a-z][a-z0-9-]{0,95}"
 
 
 class Span(NamedTuple):
