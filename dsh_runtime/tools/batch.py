@@ -34,11 +34,12 @@ class Lane:
     async def policy_turn(self) -> None:
         """Wait until the call in front has passed its policy."""
         if self._before is not None:
-            await self._before.policy.wait()
+            await _reached(self._before.policy)
 
     def policy_done(self) -> None:
         """This call has passed its policy."""
-        self.policy.set()
+        if not self.policy.is_set():
+            self.policy.set()
 
     def body_done(self) -> None:
         """This call's body has come to rest: its place in the pool is free."""
@@ -51,7 +52,7 @@ class Lane:
         self.policy_done()
         self.body_done()
         if self._before is not None:
-            await self._before.finished.wait()
+            await _reached(self._before.finished)
             self._before = None
 
     def close(self) -> None:
@@ -59,6 +60,12 @@ class Lane:
         self.policy_done()
         self.body_done()
         self.finished.set()
+
+
+async def _reached(event: trio.Event) -> None:
+    """Wait for an event; not even a checkpoint where it has happened."""
+    if not event.is_set():
+        await event.wait()
 
 
 class Batch:
