@@ -54,14 +54,22 @@ class Listener:
     scoped: bool = True
 
     @property
+    def name(self) -> str:
+        """The listener's own name."""
+        target = self._target
+        return getattr(target, "__qualname__", None) or repr(target)
+
+    @property
     def where(self) -> str:
         """``plugin 'gate', listener check (gate.py:12)``, for messages."""
-        target = inspect.unwrap(self.function)
-        target = target.func if isinstance(target, functools.partial) else target
-        code = getattr(target, "__code__", None)
-        name = getattr(target, "__qualname__", None) or repr(target)
+        code = getattr(self._target, "__code__", None)
         place = f" ({code.co_filename.rpartition('/')[2]}:{code.co_firstlineno})" if code else ""
-        return f"plugin {self.plugin!r}, listener {name}{place}"
+        return f"plugin {self.plugin!r}, listener {self.name}{place}"
+
+    @property
+    def _target(self) -> Any:
+        target = inspect.unwrap(self.function)
+        return target.func if isinstance(target, functools.partial) else target
 
 
 class EventTable:

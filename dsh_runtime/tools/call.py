@@ -40,7 +40,7 @@ from dsh_runtime.core.errors import ScopeClosedError
 from dsh_runtime.core.events import Listener, emit
 from dsh_runtime.tools.body import CallerCancelled
 from dsh_runtime.tools.definition import RESERVED_NAMES, ToolExecutionInput
-from dsh_runtime.tools.dispatch import Dispatch, Refused, aborted
+from dsh_runtime.tools.dispatch import Dispatch, Refused, aborted, unknown_tool
 from dsh_runtime.tools.execution import Execution, make_execution
 from dsh_runtime.tools.failures import (
     ORDINARY,
@@ -56,12 +56,14 @@ from dsh_runtime.tools.policy import POST, PRE, PolicyChain, Ruling
 from dsh_runtime.tools.presentation import present_call
 from dsh_runtime.tools.registry import Guard, RegisteredTool
 from dsh_runtime.tools.results import frozen_content, frozen_contexts, materialise
+from dsh_runtime.tools.story import Foresight, Story, recording
 from dsh_runtime.values import Mismatch, snapshot_json
 
 if TYPE_CHECKING:
     from dsh_runtime.core.fiber import Fiber
     from dsh_runtime.tools.batch import Lane
     from dsh_runtime.tools.machine import Machine, Pipeline
+    from dsh_runtime.tools.registry import Journal
 
 _DENIED_BY_PERSON: Final = {
     "rejected": ("APPROVAL_REJECTED", "a person was asked and said no"),
@@ -70,6 +72,8 @@ _DENIED_BY_PERSON: Final = {
     "unavailable": ("APPROVAL_UNAVAILABLE", "a person has to be asked, and nobody can be reached"),
 }
 _NO_REASON: Final = "a guard denies this call"
+#: How long a result may wait to be put on record, in seconds.
+_RECORD_TIMEOUT: Final = 30.0
 
 
 class Call:
@@ -81,10 +85,12 @@ class Call:
         "arguments_checked",
         "dispatch",
         "exec",
+        "finalised",
         "finished",
         "machine",
         "pipeline",
         "signal",
+        "story",
         "token",
         "tool",
     )
@@ -100,7 +106,9 @@ class Call:
         self.tool: RegisteredTool | None = None
         self.dispatch: Dispatch | None = None
         self.arguments_checked = False
+        self.finalised = False
         self.finished = False
+        self.story: Story | None = None
         self._at_rest: trio.Event | None = None
 
     async def run(self, lane: Lane | None = None) -> ToolExecutionResult:
@@ -110,15 +118,21 @@ class Call:
             await machine.let_others_run()
         candidate: ToolExecutionResult | None = self._enter()
         machine.calls[self.token] = self
+        journal = self.pipeline.journal
         try:
+            if journal is not None:
+                candidate = await self._put_on_record(journal, candidate)
             if candidate is None:
                 candidate = await self._stages(lane)
             if lane is not None:
                 await lane.results_turn()
-            return self._finish(candidate)
+            result = self._final(candidate)
+            if journal is not None:
+                result = await self._recorded(journal, result)
+            return self._observed(result)
         except BaseException as error:
             if not self.finished:
-                self._let_through(error)
+                await self._let_through(error)
             raise
         finally:
             del machine.calls[self.token]
@@ -159,9 +173,45 @@ class Call:
         except Refused as refused:
             return refused.result
 
+    async def foresee(self) -> Foresight:
+        """Ask policy what it would say, without a person, a body or a record (``exec.dry_run`` is true)."""
+        self.story = Story()
+        refused = self._enter(dry_run=True)
+        machine = self.machine
+        machine.calls[self.token] = self
+        try:
+            if refused is None:
+                refused = await self._foreseen()
+        except ListenerFailed as failed:
+            refused = failure_of_listener(failed)
+        finally:
+            del machine.calls[self.token]
+        if isinstance(refused, Ask):
+            return Foresight("ask", refused.reason, None, self.story.as_json())
+        if refused is None:
+            return Foresight("allow", None, None, self.story.as_json())
+        return Foresight("refuse", refused.error.message, refused.error.info, self.story.as_json())
+
+    async def _foreseen(self) -> ToolExecutionFailure | Ask | None:
+        pre = self.pipeline.pre
+        if self.pipeline.journal is None:
+            pre = tuple(recording(self.machine, listener) for listener in pre)
+        asked = None
+        if pre:
+            rulings: list[Ruling] = []
+            await PolicyChain(PRE, pre, self.exec).decide(self.machine.settings.policy_timeout, rulings)
+            decision, listener = rulings[0]
+            if type(decision) is Deny:
+                return await self._objection(decision, listener)
+            asked = decision if type(decision) is Ask else None
+        denied = self._guarded()
+        if denied is None and self.tool is None:
+            denied = unknown_tool(self)
+        return asked if denied is None else denied
+
     # 1. Enter.
 
-    def _enter(self) -> ToolExecutionFailure | None:
+    def _enter(self, dry_run: bool = False) -> ToolExecutionFailure | None:
         """Pin the definition, freeze the arguments, make the execution; an error result if the call goes no further."""
         call, machine = self._input, self.machine
         if type(call.name) is not str or type(call.call_id) is not str or not isinstance(call.signal, AbortSignal):
@@ -185,7 +235,15 @@ class Call:
                 violations = error.violations
                 refused = failure_of(ToolArgsError(f"the arguments are no lossless JSON: {error}", violations), plugin=None)
         self.exec = make_execution(
-            call.call_id, call.name, arguments, self.signal, call.agent, call.parent, call.root_call_id, self.token
+            call.call_id,
+            call.name,
+            arguments,
+            self.signal,
+            call.agent,
+            call.parent,
+            call.root_call_id,
+            self.token,
+            dry_run,
         )
         if refused is None and self.signal.poll():
             refused = aborted(self.signal, began=False)
@@ -243,7 +301,10 @@ class Call:
 
     async def _ask(self, reason: str | None, listener: Listener | None) -> ToolExecutionFailure | None:
         """Put the question to the approval service, once; ``None`` if a person allowed this very call."""
+        step = self.story.begin("approval") if self.story is not None else None
         outcome = await self._approval(reason)
+        if step is not None:
+            step.end(outcome, reason)
         if outcome == "allowed-once":
             return None
         if outcome == "cancelled" and self.signal.aborted:
@@ -299,6 +360,19 @@ class Call:
         return aborted(self.signal, began=False) if self.signal.poll() else None
 
     def _guard_answer(self, guard: Guard) -> str | None:
+        """A guard's reason, or ``None``; noted in the story where there is one."""
+        if self.story is None:
+            return self._checked_guard_answer(guard)
+        step = self.story.begin("guard", guard.plugin)
+        try:
+            reason = self._checked_guard_answer(guard)
+        except ListenerFailed as failed:
+            step.end("raised", str(failed))
+            raise
+        step.end("pass" if reason is None else "deny", reason)
+        return reason
+
+    def _checked_guard_answer(self, guard: Guard) -> str | None:
         try:
             answer = guard.check(self.exec)
         except ORDINARY as error:
@@ -369,24 +443,23 @@ class Call:
 
     # 6. Finish.
 
-    def _finish(self, candidate: ToolExecutionResult) -> ToolExecutionResult:
-        """Make the result final and tell the observers."""
+    def _final(self, candidate: ToolExecutionResult) -> ToolExecutionResult:
+        """The candidate made lossless and frozen for good, with the tool's own last word on its content."""
         depth = self.machine.settings.max_depth
         result = self._materialised(candidate, depth)
-        escaped: BaseException | None = None
-        if self.tool is not None and self.tool.definition.finalize_content is not None:
+        if self.tool is not None and self.tool.definition.finalize_content is not None and not self.finalised:
+            self.finalised = True
             try:
                 result = self._finalised(self.tool, result, depth)
             except ORDINARY as error:
                 result = failure_of(error, plugin=self.tool.plugin)
-            except BaseException as error:
-                escaped = error
-                result = failure_of(error, plugin=self.tool.plugin)
+        return result
+
+    def _observed(self, result: ToolExecutionResult) -> ToolExecutionResult:
+        """Tell the observers; nothing changes the result any more."""
         self.finished = True
         if self.pipeline.result:
             emit(self.pipeline.result, self.exec, result)
-        if escaped is not None:
-            raise escaped
         return result
 
     def _materialised(self, candidate: ToolExecutionResult, depth: int) -> ToolExecutionResult:
@@ -408,15 +481,22 @@ class Call:
             raise ToolOutputError(f"finalize_content of tool {tool.name!r} is async; it has to be sync")
         return evolve(result, content=frozen_content(content, f"finalize_content of tool {tool.name!r}", depth))
 
-    def _let_through(self, error: BaseException) -> None:
-        """Tell the observers of a call that ends with a cancellation or an interrupt."""
-        if isinstance(error, trio.Cancelled) or not isinstance(error, ORDINARY):
+    async def _let_through(self, error: BaseException) -> None:
+        """End a call that a cancellation or an interrupt goes through: record it, tell the observers."""
+        if isinstance(error, ORDINARY):
+            result: ToolExecutionResult = failure_of(error, plugin=None)
+        else:
             self.signal._abort(CallerCancelled("the caller was cancelled"))
             began = self.dispatch is not None and self.dispatch.began
-            contexts = self._contexts_so_far()
-            self._finish(aborted(self.signal, began=began, contexts=contexts))
-        else:
-            self._finish(failure_of(error, plugin=None))
+            result = aborted(self.signal, began=began, contexts=self._contexts_so_far())
+        try:
+            result = self._final(result)
+        except BaseException as again:
+            # The finalizer is interrupted too: what goes on its way is the first interrupt.
+            result = failure_of(again, plugin=None)
+        if self.pipeline.journal is not None:
+            result = await self._recorded(self.pipeline.journal, result)
+        self._observed(result)
 
     def _contexts_so_far(self) -> tuple[ContextMessage, ...]:
         """What the body has deferred, of a call that is cancelled from outside."""
@@ -426,6 +506,30 @@ class Call:
             return frozen_contexts(self.dispatch.context.contexts, self.machine.settings.max_depth)
         except ToolOutputError:
             return ()
+
+    # The record.
+
+    async def _put_on_record(
+        self, journal: Journal, refused: ToolExecutionFailure | None
+    ) -> ToolExecutionFailure | None:
+        """Have the call on record before any policy sees it; a journal that fails refuses the call."""
+        self.story = Story()
+        try:
+            await journal.called(self.exec)
+        except ORDINARY as error:
+            return refused or failure_of(error, plugin=None, default_code="LOG_UNAVAILABLE")
+        return refused
+
+    async def _recorded(self, journal: Journal, result: ToolExecutionResult) -> ToolExecutionResult:
+        """Have the result on record before anybody hears of it; without that, nobody gets it."""
+        story = self.story.as_json() if self.story is not None else None
+        try:
+            with trio.CancelScope(shield=True), trio.fail_after(_RECORD_TIMEOUT):
+                await journal.finished(self.exec, result, story)
+        except ORDINARY as error:
+            text = f"the result is withheld, since it could not be put on record: {message_of(sole(error))}"
+            return failure(text, code="LOG_UNAVAILABLE", name=type(sole(error)).__name__)
+        return result
 
     # While the call is under way.
 

@@ -35,6 +35,7 @@ from dsh_runtime.tools.execution import DispatchView, RunContext, make_run_conte
 from dsh_runtime.tools.failures import ORDINARY, ListenerFailed, Raised, failure, failure_of, message_of, reraise_outer, sole
 from dsh_runtime.tools.policy import settled
 from dsh_runtime.tools.registry import RegisteredTool
+from dsh_runtime.tools.story import describe
 from dsh_runtime.tools.scope import run_body
 from dsh_runtime.tools.results import canonical, default_content, frozen_contexts, make_success, rendered
 
@@ -243,6 +244,7 @@ class Dispatch:
         except ORDINARY as error:
             return self._keep(failure_of(error, plugin=tool.plugin))
         run = self.context = make_run_context(call, fused)
+        step = call.story.begin("body", tool.plugin, tool.name) if call.story is not None else None
         self.running += 1
         outcome: Any
         try:
@@ -263,6 +265,8 @@ class Dispatch:
                 yield from trio.lowlevel.checkpoint().__await__()
             if not result.is_error or _code(result) is None:
                 result = aborted(fused, began=run.began, contexts=result.additional_contexts)
+        if step is not None:
+            step.end(*describe(result))
         return self._keep(result)
 
     def _normalise(self, tool: RegisteredTool, run: RunContext, outcome: Any) -> ToolExecutionResult:

@@ -23,7 +23,8 @@ from dsh_runtime.core.events import Listener
 from dsh_runtime.core.fiber import Fiber
 from dsh_runtime.core.kernel import Kernel
 from dsh_runtime.tools.failures import failure
-from dsh_runtime.tools.registry import Guard, PresentationMode, RegisteredTool, Resolver
+from dsh_runtime.tools.registry import Guard, Journal, PresentationMode, RegisteredTool, Resolver
+from dsh_runtime.tools.story import recording
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
@@ -47,11 +48,13 @@ class Pipeline:
     """The stages of one scope's calls, as they are at one version of the ledger."""
 
     __slots__ = (
+        "_keeper",
         "_memo",
         "_resolver",
         "chain",
         "execute",
         "guards",
+        "journal",
         "mode",
         "post",
         "pre",
@@ -64,9 +67,17 @@ class Pipeline:
         heard: Callable[[str], tuple[Listener, ...]] = lambda event: machine.kernel.events.listeners(event, chain)  # noqa: E731
         self.version = machine.kernel.ledger.version
         self.chain = chain
+        record = machine.resolver.journal()
+        self.journal: Journal | None = record.value if record is not None else None
+        self._keeper = record.fiber if record is not None else None
         self.pre = heard("tools/pre-execute")
         self.execute = heard("tools/execute")
         self.post = heard("tools/post-execute")
+        if self.journal is not None:
+            self.pre, self.execute, self.post = (
+                tuple(recording(machine, listener) for listener in listeners)
+                for listeners in (self.pre, self.execute, self.post)
+            )
         self.result = heard("tools/result")
         self.progress = heard("tools/progress")
         self.guards = machine.resolver.guards(chain)
@@ -86,8 +97,10 @@ class Pipeline:
 
     def uses(self, fiber: Fiber) -> bool:
         """Whether anything in the stages belongs to ``fiber``."""
+        if fiber is self._keeper:
+            return True
         listeners = (*self.pre, *self.execute, *self.post, *self.result, *self.progress)
-        return any(item.fiber is fiber for item in (*listeners, *self.guards))
+        return any(listener.fiber is fiber for listener in listeners) or any(guard.fiber is fiber for guard in self.guards)
 
 
 class Machine:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from attrs import frozen
-from dsh_hookspecs import HarnessError, JsonSchemaError
+from dsh_hookspecs import HarnessError, JsonSchemaError, JsonValue, ToolExecution, ToolExecutionResult
 
 from dsh_runtime.core.ledger import Entry, Ledger
 from dsh_runtime.tools.body import make_runner
@@ -26,6 +26,7 @@ TOOL: Final = "tool"
 RESTRICTION: Final = "restriction"
 GUARD: Final = "guard"
 MODE: Final = "presentation"
+JOURNAL: Final = "journal"
 
 PresentationMode: TypeAlias = Literal["native", "code", "both"]
 MODES: Final = ("native", "code", "both")
@@ -71,6 +72,18 @@ class Guard:
     check: Callable[[Any], Any]
     plugin: str
     fiber: Fiber
+
+
+class Journal(Protocol):
+    """What keeps the record of calls. What it raises refuses the call, or withholds its result."""
+
+    async def called(self, exec: ToolExecution) -> None:
+        """A call has entered: put it on record before any policy sees it."""
+
+    async def finished(
+        self, exec: ToolExecution, result: ToolExecutionResult, story: list[dict[str, JsonValue]] | None
+    ) -> None:
+        """A call has its final result: put it on record, with its story, before anybody hears of it."""
 
 
 def check_definition(definition: Any, owner: str) -> None:
@@ -155,6 +168,10 @@ class Resolver:
         return tuple(
             entry.value for scope in (None, *reversed(chain)) for entry in self._ledger.resolve(GUARD, (scope,))
         )
+
+    def journal(self) -> Entry | None:
+        """The entry of the host's journal, if one is installed."""
+        return self._ledger.find(JOURNAL, None, JOURNAL)
 
     def mode(self, chain: Sequence[Hashable], default: PresentationMode) -> PresentationMode:
         """How the nearest scope that has said so presents its tools."""

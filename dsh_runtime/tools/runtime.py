@@ -16,17 +16,20 @@ from dsh_runtime.tools.definition import RESERVED_NAMES, ToolDefinition, ToolExe
 from dsh_runtime.tools.machine import Machine, ToolSettings
 from dsh_runtime.tools.registry import (
     GUARD,
+    JOURNAL,
     MODE,
     MODES,
     RESTRICTION,
     TOOL,
     Guard,
+    Journal,
     PresentationMode,
     RegisteredTool,
     ToolRegistrationError,
     check_definition,
     make_restriction,
 )
+from dsh_runtime.tools.story import Foresight
 from dsh_runtime.values import snapshot_json, thaw
 
 Undo = Callable[[], Any]
@@ -76,6 +79,12 @@ class ToolRuntime(Service):
             raise ToolRegistrationError(f"plugin {self.ctx.fiber.id!r} presents as {mode!r}; give one of {', '.join(MODES)}")
         return self.ctx.register(MODE, mode, key=MODE)
 
+    def keep_record(self, journal: Journal) -> Undo:
+        """Install the journal that every call is put on record with, once per host; give back the undo."""
+        if self.ctx.scope_key is not None:
+            raise ToolRegistrationError(f"plugin {self.ctx.fiber.id!r} keeps a record for a scope; a record is the host's")
+        return self.ctx.register(JOURNAL, journal, key=JOURNAL)
+
     # Looking.
 
     def get(self, name: str, scope: Hashable | None = None) -> ToolDefinition | None:
@@ -115,6 +124,10 @@ class ToolRuntime(Service):
     def execute(self, call: ToolExecutionInput) -> Coroutine[Any, Any, ToolExecutionResult]:
         """Take one call through the pipeline. Never raises for what tool, listener or input did."""
         return Call(self.machine, call).run()
+
+    async def foresee(self, call: ToolExecutionInput) -> Foresight:
+        """Say beforehand what policy would decide about a call; no approval is asked for and no body runs."""
+        return await Call(self.machine, call).foresee()
 
     async def execute_batch(
         self, calls: Sequence[ToolExecutionInput], max_parallel: int = 10
