@@ -66,9 +66,29 @@ async def _call(
 
     async with open_session(options) as host:
         arguments = build_arguments(document, pairs, _parameters_of(host, name), name)
+        if output.look == "rich":
+            result = await _call_on_screen(interruption, output, host, name, arguments)
+        else:
+            result = await call_tool(host, name, arguments, interruption)
+            show_result(output, name, result)
+    return FAILED if result.is_error else SUCCESS
+
+
+async def _call_on_screen(
+    interruption: Interruption, output: Output, host: Host, name: str, arguments: Any
+) -> ToolExecutionResult:
+    from dsh_runtime.cli.screen import CallScreen, can_be_shown
+    from dsh_runtime.cli.session import call_tool
+
+    if not can_be_shown(host, name, arguments):
         result = await call_tool(host, name, arguments, interruption)
         show_result(output, name, result)
-    return FAILED if result.is_error else SUCCESS
+        return result
+    screen = CallScreen(output, host, name, arguments)
+    with screen.running():
+        result = await call_tool(host, name, arguments, interruption)
+    screen.show_result(result)
+    return result
 
 
 def _parameters_of(host: Host, name: str) -> Any:

@@ -76,6 +76,16 @@ class Output:
             self._console.print(renderable, soft_wrap=not wrap)
         self._write(captured.get())
 
+    def status(self, line: str) -> None:
+        """Write a line in whose place the next one comes; an empty one leaves nothing. On a terminal only."""
+        if self.look == "rich" and _is_terminal(self._stream):
+            self._write(f"\r\x1b[2K{line}")
+
+    @property
+    def width(self) -> int:
+        """The columns of the terminal."""
+        return self._console.width
+
     @property
     def _console(self) -> Console:
         if self._made is None:
