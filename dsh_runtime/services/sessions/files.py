@@ -53,7 +53,7 @@ def open_to_write(path: Path, sync: Sync) -> sqlite3.Connection:
     """Open the log, or begin one that only this user can read. Nothing is written to a file that is refused."""
     with sqlite_errors(path):
         _look_or_create(path)
-        db = _connect(path, "rw")
+        db = _connect(path, "mode=rw")
         try:
             _set_up(db, path, sync)
         except BaseException:
@@ -86,20 +86,35 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     if not path.exists():
         raise LogError(f"session log {str(path)!r}: there is none; run something that writes it, or name another path")
     with sqlite_errors(path):
-        db = _connect(path, "ro")
         try:
-            version_of(db, path)
-        except BaseException:
-            db.close()
-            raise
-        return db
+            return _connect_to_read(path, "mode=ro")
+        except sqlite_error() as error:
+            if not _stands_still(path, error):
+                raise
+            return _connect_to_read(path, "immutable=1")
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
+def _connect_to_read(path: Path, how: str) -> sqlite3.Connection:
+    db = _connect(path, how)
+    try:
+        version_of(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _stands_still(path: Path, error: sqlite3.Error) -> bool:
+    """Whether the log only lacks a folder to keep its locks in: an archive that nobody can be writing."""
+    name = error.sqlite_errorname
+    return name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")) and not path.with_name(path.name + "-wal").exists()
+
+
+def _connect(path: Path, how: str) -> sqlite3.Connection:
     import sqlite3
 
     return sqlite3.connect(
-        f"file:{quote(str(path))}?mode={mode}",
+        f"file:{quote(str(path))}?{how}",
         uri=True,
         timeout=LOCK_TIMEOUT,
         isolation_level=None,
@@ -108,12 +123,17 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     )
 
 
+def sqlite_error() -> type[sqlite3.Error]:
+    """The base of what SQLite raises."""
+    import sqlite3
+
+    return sqlite3.Error
+
+
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
     """Turn what SQLite raises into a :class:`LogError`."""
-    import sqlite3
-
     try:
         yield
-    except sqlite3.Error as error:
+    except sqlite_error() as error:
         raise log_error(path, error) from error
