@@ -107,23 +107,23 @@ def lint() -> None:
 
 def main(arguments: list[str]) -> None:
     """Run one of the commands that the module's docstring lists."""
-    if sys.version_info < (3, 11):
-        sys.exit(f"dsh-runtime needs Python 3.11 or later, this is {sys.version.split()[0]}; run dev.py with a newer one")
-    match arguments:
-        case ["demo"]:
-            prepared()
-            run(BIN / "dsh-run", "demo")
-        case ["test", *rest]:
-            test(rest)
-        case ["lint"]:
-            lint()
-        case ["run", *rest]:
-            prepared()
-            run(BIN / "dsh-run", *rest)
-        case ["install"]:
-            install(Path(sys.executable))
-        case _:
-            sys.exit(__doc__)
+    if sys.version_info < (3, 11):  # noqa: UP036  # this is the one file that an older Python may be asked to run
+        sys.exit(f"dsh-runtime needs Python 3.11 or later, not {sys.version.split()[0]}; run dev.py with a newer one")
+    command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
+    if command == "demo":
+        prepared()
+        run(BIN / "dsh-run", "demo")
+    elif command == "test":
+        test(rest)
+    elif command == "lint":
+        lint()
+    elif command == "run":
+        prepared()
+        run(BIN / "dsh-run", *rest)
+    elif command == "install":
+        install(Path(sys.executable))
+    else:
+        sys.exit(__doc__)
 
 
 if __name__ == "__main__":

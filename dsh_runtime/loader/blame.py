@@ -8,7 +8,6 @@ import traceback
 
 from .errors import Location, shorten
 
-
 #: The host's own code: an error that it raises on purpose is about the plugin that called it.
 _HOST = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
@@ -17,7 +16,7 @@ def summary_of(error: BaseException) -> str:
     """The exception's class and message, on one line."""
     try:
         text = " ".join(str(error).split())
-    except Exception:  # noqa: BLE001 - a broken __str__ must not hide the error it belongs to
+    except Exception:
         text = ""
     name = type(error).__name__
     return f"{name}: {shorten(text)}" if text else name

@@ -8,6 +8,7 @@ runs before the parser, it is also where a text that nests too deep or holds too
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from typing import NoReturn
@@ -37,17 +38,15 @@ class TooMuchError(Exception):
         self.line = line
 
 
-class _Lost(Exception):
+class _LostError(Exception):
     """The text is no TOML from here on."""
 
 
 def scan(text: str) -> dict[KeyPath, int]:
     """Map the path of every table, key and array item of ``text`` to the line (from 1) where it begins."""
     scanner = _Scanner(text)
-    try:
+    with contextlib.suppress(_LostError):  # the parser says what is wrong, and where
         scanner.read_document()
-    except _Lost:
-        pass  # the parser says what is wrong, and where
     return scanner.lines
 
 
@@ -182,12 +181,12 @@ class _Scanner:
 
     def _expect(self, token: str) -> None:
         if not self._take(token):
-            raise _Lost
+            raise _LostError
 
     def _match(self, pattern: str) -> str:
         found = self._patterns[pattern].match(self._text, self._at)
         if found is None:
-            raise _Lost
+            raise _LostError
         self._at = found.end()
         return found.group()
 
@@ -205,4 +204,4 @@ def _unquote(raw: str) -> str:
     try:
         return str(tomllib.loads(f"key = {raw}")["key"])
     except tomllib.TOMLDecodeError:
-        raise _Lost from None
+        raise _LostError from None

@@ -21,7 +21,7 @@ def with_validators(
     try:
         complete = _fill(instance, attrs.fields(cls), value, converter)
         refusals = list(_refusals(instance, attrs.fields(cls), complete))
-    except Exception:  # noqa: BLE001 - a class that cannot be rebuilt by hand keeps the error that it raised
+    except Exception:
         return error
     found_before = _from_building(error)
     return ClassValidationError(error.message, [*found_before, *refusals], error.cl) if refusals else error
@@ -39,7 +39,7 @@ def _fill(instance: Any, fields: Any, value: Mapping[str, Any], converter: Conve
     for field in fields:
         try:
             object.__setattr__(instance, field.name, _value_of(field, value, instance, converter))
-        except Exception:  # noqa: BLE001 - reported when the class was built
+        except Exception:
             complete = False
     return complete
 
@@ -50,7 +50,7 @@ def _refusals(instance: Any, fields: Any, complete: bool) -> Iterator[Exception]
             continue
         try:
             field.validator(instance, field, getattr(instance, field.name))
-        except Exception as refusal:  # noqa: BLE001 - validators raise what they like
+        except Exception as refusal:
             if complete or not isinstance(refusal, AttributeError):  # it may have looked for a field that is not there
                 refusal.add_note(AttributeValidationNote(f"at {field.name}", field.name, field.type))
                 yield refusal

@@ -205,7 +205,7 @@ def _each(items: Iterable[tuple[Any, Any, Any]], kind: Any, converter: Converter
     for index, value, expected in items:
         try:
             built.append(converter.structure(value, expected))
-        except Exception as error:  # noqa: BLE001 - all of them, whatever a converter or validator raised
+        except Exception as error:
             error.add_note(IterableValidationNote(f"at {index!r}", index, expected))
             failures.append(error)
     if failures:
@@ -221,7 +221,7 @@ def _union_hook(kind: Any, converter: Converter) -> Hook:
         for member in sorted(members, key=lambda member: member is not type(value)):
             try:
                 return converter.structure(value, member)
-            except Exception as error:  # noqa: BLE001 - the next member may fit
+            except Exception as error:
                 if member is not NoneType:
                     failures.append(error)
         raise _clearest(failures)

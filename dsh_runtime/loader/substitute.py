@@ -22,7 +22,7 @@ MAX_SUBSTITUTIONS = 1_000
 _REFERENCE = r"\$\$\{|\$\{([^}]*)\}|\$\{"
 
 
-class _Unresolvable(Exception):
+class _UnresolvableError(Exception):
     """Why a reference has no value."""
 
 
@@ -59,29 +59,29 @@ class Substitution:
 
         try:
             return evolve(leaf, value=re.sub(_REFERENCE, replace, text), secret=secret)
-        except _Unresolvable as error:
+        except _UnresolvableError as error:
             self.problems.append(ConfigProblem(path, str(error), leaf.where))
             return evolve(leaf, secret=True)
 
     def _value_of(self, reference: str | None) -> str:
         self._count += 1
         if self._count > MAX_SUBSTITUTIONS:
-            raise _Unresolvable(f"this file has more than {MAX_SUBSTITUTIONS} substitutions; use fewer")
+            raise _UnresolvableError(f"this file has more than {MAX_SUBSTITUTIONS} substitutions; use fewer")
         if reference is None:
-            raise _Unresolvable("'${' is not closed by '}'; close it, or write '$${' for a literal '${'")
+            raise _UnresolvableError("'${' is not closed by '}'; close it, or write '$${' for a literal '${'")
         scheme, colon, name = reference.partition(":")
         if colon and scheme == "env":
             return self._variable(name)
         if colon and scheme == "file":
             return self._contents(name)
-        raise _Unresolvable(
+        raise _UnresolvableError(
             f"{quoted(f'${{{reference}}}')} is no substitution: only ${{env:NAME}} and ${{file:PATH}} are; "
             "write '$${' for a literal '${'"
         )
 
     def _variable(self, name: str) -> str:
         if name not in self.environ:
-            raise _Unresolvable(f"environment variable {quoted(name)} is not set; set it before the start")
+            raise _UnresolvableError(f"environment variable {quoted(name)} is not set; set it before the start")
         return self.environ[name]
 
     def _contents(self, name: str) -> str:
@@ -89,8 +89,8 @@ class Substitution:
         try:
             text = read_regular_file(file, MAX_VALUE_FILE_BYTES).decode("utf-8")
         except UnreadableFileError as error:
-            raise _Unresolvable(f"file '{file}' of '${{file:…}}' {error}; give the path of a text file") from error
+            raise _UnresolvableError(f"file '{file}' of '${{file:…}}' {error}; give the path of a text file") from error
         except UnicodeDecodeError as error:
-            raise _Unresolvable(f"file '{file}' of '${{file:…}}' is not UTF-8; save it as UTF-8 text") from error
+            raise _UnresolvableError(f"file '{file}' of '${{file:…}}' is not UTF-8; save it as UTF-8 text") from error
         self.files.append(str(file))
         return text.removesuffix("\n").removesuffix("\r")

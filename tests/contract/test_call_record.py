@@ -1,4 +1,4 @@
-"""A journal: the call is on record before any policy, the result before anybody hears of it; the story tells who decided."""
+"""The record: a call before any policy, its result before anybody hears of it, and the story of who decided."""
 
 # ruff: noqa: A006  # listeners are lambdas of exec and next
 

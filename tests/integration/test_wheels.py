@@ -85,8 +85,9 @@ def environment(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     pip = (sys.executable, "-m", "pip")
     quiet = ("--quiet", "--disable-pip-version-check")
     built = run(
-        *pip, "wheel", *quiet, "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, *PROJECTS, project, cwd=wheels
-    )
+        *pip, "wheel", *quiet, "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, *PROJECTS, project,
+        cwd=wheels,
+    )  # fmt: skip
     assert built.returncode == 0, built.stderr
     folder = tmp_path_factory.mktemp("empty")
     venv.create(folder, with_pip=True)

@@ -159,8 +159,8 @@ uze = "${env:NOPE}"
         f"{file}:3: host.thread: [host] has no setting 'thread'; did you mean 'threads'?",
         f"{file}:4: host.threads: expected a whole number from 1 to 10000; got a string, '4'",
         (
-            f"{file}:6: plugin[0].id: 'id' must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or "
-            "digit, and stand there in full; got a string, 'bad id'"
+            f"{file}:6: plugin[0].id: 'id' must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter "
+            "or digit, and stand there in full; got a string, 'bad id'"
         ),
         (
             f"{file}:10: plugin[1].use: 'use' must be an entry-point name, 'package.module:attr' or './file.py'; "

@@ -29,7 +29,7 @@ class Mode(enum.Enum):
     SLOW = "slow"
 
 
-class Level(str, enum.Enum):
+class Level(enum.StrEnum):
     LOW = "low"
 
 

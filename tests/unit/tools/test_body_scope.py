@@ -90,7 +90,7 @@ async def test_an_abort_reaches_through_scopes_and_nurseries_that_were_opened_fi
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(child)
                 nursery.start_soon(child)
-                await trio.sleep(0)
+                await trio.lowlevel.checkpoint()
                 caller.controller.abort("enough")
                 await trio.sleep_forever()
 
