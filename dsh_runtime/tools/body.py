@@ -1,8 +1,9 @@
 """Running a body: in the loop or in a thread, under one cancel scope that is tied to the call's signal.
 
 Strategy: scope and link are made only when the body first waits; a body that never waits cannot be cancelled, and pays
-for neither (:mod:`~dsh_runtime.tools.scope` says how a scope can be entered late). A cancellation of the caller's own scope aborts the call's signal before the body gets
-to see it, so that threads and cleanup code that look at the signal know.
+for neither (:mod:`~dsh_runtime.tools.scope` says how a scope can be entered late). A cancellation of the caller's own
+scope aborts the call's signal before the body gets to see it, so that threads and cleanup code that look at the signal
+know.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 Runner: TypeAlias = Callable[[Any, Any, trio.CapacityLimiter], Coroutine[Any, Any, Any]]
 
 
-class CallerCancelled(AbortError):
+class CallerCancelled(AbortError):  # noqa: N818 - a reason, rarely raised
     """The reason of a call's signal when the caller's own trio scope was cancelled."""
 
 

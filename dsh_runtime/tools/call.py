@@ -116,14 +116,13 @@ class Call:
         machine = self.machine
         if perf_counter() >= machine.yield_at:
             await machine.let_others_run()
-        candidate: ToolExecutionResult | None = self._enter()
+        refused = self._enter()
         machine.calls[self.token] = self
         journal = self.pipeline.journal
         try:
             if journal is not None:
-                candidate = await self._put_on_record(journal, candidate)
-            if candidate is None:
-                candidate = await self._stages(lane)
+                refused = await self._put_on_record(journal, refused)
+            candidate = await self._stages(lane) if refused is None else refused
             if lane is not None:
                 await lane.results_turn()
             result = self._final(candidate)
@@ -176,7 +175,7 @@ class Call:
     async def foresee(self) -> Foresight:
         """Ask policy what it would say, without a person, a body or a record (``exec.dry_run`` is true)."""
         self.story = Story()
-        refused = self._enter(dry_run=True)
+        refused: ToolExecutionFailure | Ask | None = self._enter(dry_run=True)
         machine = self.machine
         machine.calls[self.token] = self
         try:
@@ -232,8 +231,8 @@ class Call:
             arguments = self._frozen_arguments()
         except JsonValueError as error:
             if refused is None:
-                violations = error.violations
-                refused = failure_of(ToolArgsError(f"the arguments are no lossless JSON: {error}", violations), plugin=None)
+                refusal = ToolArgsError(f"the arguments are no lossless JSON: {error}", error.violations)
+                refused = failure_of(refusal, plugin=None)
         self.exec = make_execution(
             call.call_id,
             call.name,
@@ -339,7 +338,8 @@ class Call:
         if scope.cancelled_caught:
             return "cancelled"
         if not isinstance(outcome, str) or (outcome != "allowed-once" and outcome not in _DENIED_BY_PERSON):
-            raise ListenerFailed("approval", f"the approval service answered with {outcome!r:.200}, which is no outcome")
+            text = f"the approval service answered with {outcome!r:.200}, which is no outcome"
+            raise ListenerFailed("approval", text)
         return outcome
 
     def _guarded(self) -> ToolExecutionFailure | None:
@@ -425,8 +425,8 @@ class Call:
             message = feedback
         else:
             content = frozen_content(feedback, subject, self.machine.settings.max_depth)
-            texts = [block["text"] for block in content if block["type"] == "text" and isinstance(block.get("text"), str)]
-            message = "\n".join(texts)
+            texts = (block.get("text") for block in content if block["type"] == "text")
+            message = "\n".join(text for text in texts if isinstance(text, str))
         return failure(
             message or "the result was blocked",
             code="BLOCKED",
@@ -438,7 +438,8 @@ class Call:
 
     def _revalued(self, result: ToolExecutionResult, value: Any, added: Any, subject: str) -> ToolExecutionResult:
         if result.is_error or self.dispatch is None:
-            raise ToolOutputError(f"{subject} gave a value to a failed result; give content, or block it", code="LISTENER_FAILED")
+            text = f"{subject} gave a value to a failed result; give content, or block it"
+            raise ToolOutputError(text, code="LISTENER_FAILED")
         return self.dispatch.rendered(value, (*result.additional_contexts, *added), result.concludes_turn)
 
     # 6. Finish.

@@ -9,16 +9,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from dsh_hookspecs import Content, HarnessError, JsonValue, ToolArgsError, ToolRunContext
 
 from dsh_runtime.core.events import is_async
 from dsh_runtime.tools.definition import ArgumentCheck, ToolDefinition, ToolOutput
 from dsh_runtime.values import CompiledSchema, compile_schema, parameter_spec_to_json_schema, value_spec_to_json_schema
-
-if TYPE_CHECKING:
-    from dsh_runtime.values.typed import TypedOutput  # noqa: F401
 
 A = TypeVar("A")
 V = TypeVar("V")
@@ -156,7 +153,8 @@ def tool_from(
     from dsh_runtime.values.signatures import returned_by, signature_of, structure_call
 
     signature = signature_of(function)
-    check = ArgumentCheck(_compiled(signature.schema), structure_call(function))
+    convert: Callable[[Any], Any] = structure_call(function)
+    check = ArgumentCheck(_compiled(signature.schema), convert)
     tool_name = name or function.__name__
     declared, unstructure = _output(returned_by(function), render, options.get("presentation_meta"), tool_name)
     wants_exec = "exec" in inspect.signature(function).parameters
@@ -180,7 +178,7 @@ def _parameters(parameters: Any) -> tuple[dict[str, Any], Callable[[JsonValue], 
         from dsh_runtime.values.typed import structure
 
         return schema_of(parameters), structure(parameters)
-    return parameter_spec_to_json_schema(parameters), None  # type: ignore[return-value]
+    return parameter_spec_to_json_schema(parameters), None
 
 
 def _output(
@@ -192,7 +190,8 @@ def _output(
     """The output declaration with its schema compiled, and what makes a typed value into JSON."""
     if isinstance(output, ToolOutput):
         if render is not None or presentation_meta is not None:
-            raise ToolDefinitionError(f"tool {name!r} gives render or presentation_meta twice; keep those in ToolOutput")
+            text = f"tool {name!r} gives render or presentation_meta twice; keep those in ToolOutput"
+            raise ToolDefinitionError(text)
         output, render, presentation_meta = output.schema, output.render, output.presentation_meta
     if output is None:
         raise ToolDefinitionError(f"tool {name!r} declares no output; give a ToolOutput, a value spec or a type")
@@ -258,7 +257,7 @@ def _without_exec(execute: Callable[..., Any]) -> Callable[..., Any]:
             return await execute(args)
 
         return body
-    return lambda args, exec: execute(args)
+    return lambda args, exec: execute(args)  # noqa: A006
 
 
 def _by_keyword(function: Callable[..., Any], wants_exec: bool) -> Callable[..., Any]:
@@ -268,7 +267,7 @@ def _by_keyword(function: Callable[..., Any], wants_exec: bool) -> Callable[...,
             return await (function(**args, exec=exec) if wants_exec else function(**args))
 
         return body
-    return lambda args, exec: function(**args, exec=exec) if wants_exec else function(**args)
+    return lambda args, exec: function(**args, exec=exec) if wants_exec else function(**args)  # noqa: A006
 
 
 def _unstructured(body: Callable[..., Any], unstructure: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -278,4 +277,4 @@ def _unstructured(body: Callable[..., Any], unstructure: Callable[[Any], Any]) -
             return unstructure(await body(args, exec))
 
         return typed
-    return lambda args, exec: unstructure(body(args, exec))
+    return lambda args, exec: unstructure(body(args, exec))  # noqa: A006

@@ -23,7 +23,6 @@ from dsh_hookspecs import (
     ToolExecutionResult,
     ToolExecutionSuccess,
     ToolFailure,
-    ToolOutputError,
 )
 from dsh_hookspecs._signals import LinkedSignal
 
@@ -32,12 +31,21 @@ from dsh_runtime.core.errors import HookError
 from dsh_runtime.core.events import Listener
 from dsh_runtime.tools.body import CallerCancelled
 from dsh_runtime.tools.execution import DispatchView, RunContext, make_run_context, make_view
-from dsh_runtime.tools.failures import ORDINARY, ListenerFailed, Raised, failure, failure_of, message_of, reraise_outer, sole
+from dsh_runtime.tools.failures import (
+    ORDINARY,
+    ListenerFailed,
+    Raised,
+    failure,
+    failure_of,
+    message_of,
+    reraise_outer,
+    sole,
+)
 from dsh_runtime.tools.policy import settled
 from dsh_runtime.tools.registry import RegisteredTool
-from dsh_runtime.tools.story import describe
-from dsh_runtime.tools.scope import run_body
 from dsh_runtime.tools.results import canonical, default_content, frozen_contexts, make_success, rendered
+from dsh_runtime.tools.scope import run_body
+from dsh_runtime.tools.story import describe
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
@@ -45,7 +53,7 @@ if TYPE_CHECKING:
 _RESULTS = (ToolExecutionSuccess, ToolExecutionFailure)
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818 - control flow
     """Leads straight to the finish with an error result."""
 
     def __init__(self, result: ToolExecutionFailure) -> None:
@@ -110,7 +118,7 @@ class Dispatch:
         try:
             answer = listener.call(view, partial(self.next, index + 1, view))
             if type(answer) is CoroutineType:
-                answer = yield from answer
+                answer = yield from answer  # type: ignore[misc]  # a generator-based coroutine may
             if type(answer) not in _RESULTS:
                 answer = yield from settled(answer)
         except (Refused, ListenerFailed):
@@ -180,7 +188,8 @@ class Dispatch:
         """A result that a wrapper made itself, checked like a body's own value."""
         if type(answer) not in _RESULTS:
             discard(answer)
-            problem = f"answered with {answer!r:.200}; return a ToolExecutionSuccess, a ToolExecutionFailure, or what next() gave"
+            wanted = "a ToolExecutionSuccess, a ToolExecutionFailure, or what next() gave"
+            problem = f"answered with {answer!r:.200}; return {wanted}"
             raise self._fail(listener, None, problem)
         if answer.is_error:
             result: ToolExecutionResult = self._attributed(listener, answer)
@@ -199,7 +208,8 @@ class Dispatch:
         """A wrapper's failure names the wrapper's plugin, unless it names one itself."""
         info = answer.error.info if isinstance(answer.error, ToolFailure) else ...
         if info is not None and not isinstance(info, ToolErrorInfo):
-            problem = f"gave a failure whose error is {answer.error!r:.200}; give a ToolFailure, its info a ToolErrorInfo"
+            wanted = "a ToolFailure, its info a ToolErrorInfo"
+            problem = f"gave a failure whose error is {answer.error!r:.200}; give {wanted}"
             raise self._fail(listener, None, problem)
         if info is None:
             info = ToolErrorInfo("ToolFailure", None, listener.plugin)
@@ -262,7 +272,7 @@ class Dispatch:
         if fused.poll():
             if type(own.reason) is CallerCancelled:
                 # The body has swallowed its caller's cancellation; nothing but the finish may come after it.
-                yield from trio.lowlevel.checkpoint().__await__()
+                yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105 - this is the await
             if not result.is_error or _code(result) is None:
                 result = aborted(fused, began=run.began, contexts=result.additional_contexts)
         if step is not None:

@@ -14,7 +14,7 @@ from dsh_runtime.values.frozen import FrozenDict, FrozenList, OpenDict, OpenList
 ORDINARY = (Exception, SystemExit)
 
 
-class ListenerFailed(Exception):
+class ListenerFailed(Exception):  # noqa: N818 - control flow
     """Policy itself failed: a listener, guard or approval service raised, answered rubbish or took too long."""
 
     def __init__(self, plugin: str | None, message: str, cause: BaseException | None = None) -> None:
@@ -67,7 +67,11 @@ def failure(
 
 
 def failure_of(
-    error: BaseException, *, plugin: str | None, default_code: str | None = None, contexts: Sequence[ContextMessage] = ()
+    error: BaseException,
+    *,
+    plugin: str | None,
+    default_code: str | None = None,
+    contexts: Sequence[ContextMessage] = (),
 ) -> ToolExecutionFailure:
     """The error result of an exception: its message, its class, and its code if it is a :class:`HarnessError`."""
     error = sole(error)

@@ -100,7 +100,8 @@ class Pipeline:
         if fiber is self._keeper:
             return True
         listeners = (*self.pre, *self.execute, *self.post, *self.result, *self.progress)
-        return any(listener.fiber is fiber for listener in listeners) or any(guard.fiber is fiber for guard in self.guards)
+        owners = (*(listener.fiber for listener in listeners), *(guard.fiber for guard in self.guards))
+        return any(owner is fiber for owner in owners)
 
 
 class Machine:

@@ -50,7 +50,19 @@ class PolicyChain:
     answer. Nothing stands behind the last listener: its ``next`` gives the end at once and needs no cell.
     """
 
-    __slots__ = ("_count", "_end", "_exec", "_idle", "_listeners", "_result", "closed", "current", "failed", "running", "stage")
+    __slots__ = (
+        "_count",
+        "_end",
+        "_exec",
+        "_idle",
+        "_listeners",
+        "_result",
+        "closed",
+        "current",
+        "failed",
+        "running",
+        "stage",
+    )
 
     def __init__(self, stage: Stage, listeners: Sequence[Listener], exec: Execution, result: Any = None) -> None:
         self.stage = stage
@@ -110,7 +122,7 @@ class PolicyChain:
         try:
             answer = self._ask(listener, self._last if last else partial(self._next, behind, heard))
             if type(answer) is CoroutineType:
-                answer = yield from answer
+                answer = yield from answer  # type: ignore[misc]  # a generator-based coroutine may
             if answer is self._end:
                 ruling = self.stage.end
             else:

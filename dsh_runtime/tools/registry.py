@@ -16,7 +16,7 @@ from dsh_hookspecs import HarnessError, JsonSchemaError, JsonValue, ToolExecutio
 from dsh_runtime.core.ledger import Entry, Ledger
 from dsh_runtime.tools.body import make_runner
 from dsh_runtime.tools.definition import RESERVED_NAMES, ToolDefinition, ToolOutput
-from dsh_runtime.values import CompiledSchema, assert_supported_json_schema, compile_schema
+from dsh_runtime.values import assert_supported_json_schema, compile_schema
 
 if TYPE_CHECKING:
     from dsh_runtime.core.context import Context
@@ -90,7 +90,8 @@ def check_definition(definition: Any, owner: str) -> None:
     """Raise unless ``definition`` can be registered; everything is looked at before anything is changed."""
     if not isinstance(definition, ToolDefinition):
         raise ToolRegistrationError(
-            f"plugin {owner!r} registers {definition!r:.200} as a tool; make a ToolDefinition with define_tool() or @tool"
+            f"plugin {owner!r} registers {definition!r:.200} as a tool; "
+            "make a ToolDefinition with define_tool() or @tool"
         )
     subject = f"tool {definition.name!r} of plugin {owner!r}"
     if not isinstance(definition.name, str):

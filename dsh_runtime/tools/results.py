@@ -45,7 +45,7 @@ def make_success(
 def canonical(tool: RegisteredTool, value: Any, max_depth: int) -> JsonValue:
     """``value`` checked against the tool's output schema and frozen; :class:`ToolOutputError` lists what is wrong."""
     try:
-        return tool.output.freeze(value, max_depth)  # type: ignore[no-any-return]
+        return tool.output.freeze(value, max_depth)
     except Mismatch:
         pass
     frozen = _snapshot(value, max_depth, f"the value of tool {tool.name!r}")

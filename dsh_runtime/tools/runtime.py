@@ -67,7 +67,8 @@ class ToolRuntime(Service):
     def guard(self, fn: ToolGuard) -> Undo:
         """Register a guard: sync ``fn(exec)`` gives a reason (deny) or ``None``; give back the undo."""
         if not callable(fn):
-            raise ToolRegistrationError(f"plugin {self.ctx.fiber.id!r} gives {fn!r} as a guard; give a function fn(exec)")
+            who = f"plugin {self.ctx.fiber.id!r}"
+            raise ToolRegistrationError(f"{who} gives {fn!r} as a guard; give a function fn(exec)")
         if is_async(fn):
             raise ToolRegistrationError(f"plugin {self.ctx.fiber.id!r} gives an async guard; guards are sync")
         return self.ctx.register(GUARD, Guard(fn, self.ctx.fiber.id, self.ctx.fiber))
@@ -76,13 +77,15 @@ class ToolRuntime(Service):
         """Present the calling scope's tools in ``mode``; once per scope; give back the undo."""
         self._scope_of("present_as")
         if mode not in MODES:
-            raise ToolRegistrationError(f"plugin {self.ctx.fiber.id!r} presents as {mode!r}; give one of {', '.join(MODES)}")
+            who = f"plugin {self.ctx.fiber.id!r}"
+            raise ToolRegistrationError(f"{who} presents as {mode!r}; give one of {', '.join(MODES)}")
         return self.ctx.register(MODE, mode, key=MODE)
 
     def keep_record(self, journal: Journal) -> Undo:
         """Install the journal that every call is put on record with, once per host; give back the undo."""
         if self.ctx.scope_key is not None:
-            raise ToolRegistrationError(f"plugin {self.ctx.fiber.id!r} keeps a record for a scope; a record is the host's")
+            who = f"plugin {self.ctx.fiber.id!r}"
+            raise ToolRegistrationError(f"{who} keeps a record for a scope; a record is the host's")
         return self.ctx.register(JOURNAL, journal, key=JOURNAL)
 
     # Looking.
@@ -102,8 +105,8 @@ class ToolRuntime(Service):
         pipeline = self.machine.pipeline(scope)
         tools = self.machine.resolver.visible(pipeline.chain)
         return [
-            {"name": tool.name, "description": tool.definition.description, "parameters": thaw(tool.definition.parameters)}
-            for tool in tools
+            {"name": tool.name, "description": shown.description, "parameters": thaw(shown.parameters)}
+            for tool, shown in ((tool, tool.definition) for tool in tools)
             if pipeline.mode != "code" or tool.name in RESERVED_NAMES
         ]
 

@@ -81,7 +81,7 @@ def run_late(coroutine: Coroutine[Any, Any, Any], signal: AbortSignal, call: Cal
 @types.coroutine
 def run_scoped(coroutine: Coroutine[Any, Any, Any], signal: AbortSignal, call: Call) -> Generator[Any, Any, Any]:
     """The same with the scope entered first, for a trio whose chain of scopes is kept otherwise."""
-    with trio.CancelScope() as scope:
+    with trio.CancelScope() as scope:  # noqa: ASYNC100 - a generator-based coroutine waits with "yield from"
         try:
             trap = coroutine.send(None)
         except StopIteration as stop:
