@@ -67,7 +67,6 @@ class ApprovalAsked(Event):
     type: ClassVar[str] = "approval/asked"
     large: ClassVar[tuple[str, ...]] = ("reason",)
     digest: str
-    channel: str | None = None
     deadline: float | None = None
     reason: str | None = None
 
@@ -77,11 +76,9 @@ class ApprovalDecided(Event):
     """What became of a question."""
 
     type: ClassVar[str] = "approval/decided"
-    large: ClassVar[tuple[str, ...]] = ("detail",)
     digest: str
     outcome: str
     channel: str | None = None
-    detail: JsonValue = None
 
 
 @frozen(slots=False, kw_only=True)

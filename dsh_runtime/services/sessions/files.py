@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Sync: TypeAlias = Literal["normal", "full"]
 
 #: How long a writer waits for a lock that another process holds.
-LOCK_TIMEOUT: Final = 30.0
+LOCK_TIMEOUT: Final = 10.0
 #: The size that the -wal file is cut back to after a peak.
 _WAL_LIMIT: Final = 16_777_216
 #: One statement for each size of group, and some more.

@@ -102,16 +102,13 @@ class Journal:
         finally:
             self._forget(exec.token)
 
-    async def asked(self, request: ApprovalRequest, channel: str | None) -> None:
-        """Commit that a person is asked about a call."""
-        deadline, reason = request.deadline, request.reason
-        event = ApprovalAsked(digest=request.digest, channel=channel, deadline=deadline, reason=reason)
-        await self._note(request.exec, event)
+    def asked(self, request: ApprovalRequest) -> None:
+        """Write, in its turn, that a person is asked about a call; committed with the call's result at the latest."""
+        self._post(request.exec, ApprovalAsked(digest=request.digest, deadline=request.deadline, reason=request.reason))
 
-    async def decided(self, request: ApprovalRequest, outcome: str, channel: str | None, detail: JsonValue) -> None:
-        """Commit what became of a question."""
-        event = ApprovalDecided(digest=request.digest, outcome=outcome, channel=channel, detail=detail)
-        await self._note(request.exec, event)
+    def decided(self, request: ApprovalRequest, outcome: str, channel: str | None) -> None:
+        """Write, in its turn, what became of a question."""
+        self._post(request.exec, ApprovalDecided(digest=request.digest, outcome=outcome, channel=channel))
 
     async def code_dispatch_start(self, exec: ToolExecution, sub_call_id: str, name: str) -> None:
         """Commit that a program calls a tool."""
@@ -187,6 +184,12 @@ class Journal:
         if self.store.crowded:
             await self.store.room()
         await self.store.append(self._row(call.session, call.seq, event, encoded))
+
+    def _post(self, exec: ToolExecution, event: Event) -> None:
+        """Write an event of a call that is under way, without waiting for the commit."""
+        call = self._calls.get(exec.token)
+        if call is not None and self.store.usable:
+            self.store.post(self._row(call.session, call.seq, event, self.scribe.now(event)))
 
     def _forget(self, token: ExecutionToken) -> None:
         """A call is over; if its session waited for that, it ends."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 import trio
-from dsh_hookspecs import ApprovalRequest, CodeDispatchLog, JsonValue, ToolExecution, ToolExecutionResult
+from dsh_hookspecs import CodeDispatchLog, JsonValue, ToolExecution, ToolExecutionResult
 
 from dsh_runtime.core.services import Service
 from dsh_runtime.services.sessions.config import SessionsConfig
@@ -44,7 +44,7 @@ class Sessions(Service):
     """The session log. Restarted, the same instance goes on with the sessions that are open."""
 
     name: ClassVar[str] = "sessions"
-    inject = {"redact": False}  # noqa: RUF012  # the base class declares it
+    inject = {"redact": False, "tools": False}  # noqa: RUF012  # the base class declares it
     Config = SessionsConfig
 
     def __init__(self, config: SessionsConfig | None = None, *, clock: Callable[[], int] = _epoch_ms) -> None:
@@ -64,9 +64,17 @@ class Sessions(Service):
         host = await self._begin(None, f"process {os.getpid()}", "host")
         self._journal = Journal(self._store, self._scribe, self._clock, host, self._sessions)
         await self._resume()
-        self.ctx.on("plugin/state", self._journal.plugin_state)
+        self._listen(self._journal)
         if self.config.keep_days is not None or self.config.max_bytes is not None:
             self.ctx.start_soon(self._prune_regularly)
+
+    def _listen(self, journal: Journal) -> None:
+        """Have every call and everything else that the log keeps told to the journal."""
+        self.ctx.on("plugin/state", journal.plugin_state)
+        self.ctx.on("approval/asked", journal.asked)
+        self.ctx.on("approval/decided", journal.decided)
+        if self.ctx.tools is not None:
+            self.ctx.tools.keep_record(journal)
 
     async def _resume(self) -> None:
         """Go on with the sessions that agents had when this service was restarted."""
@@ -149,16 +157,6 @@ class Sessions(Service):
     ) -> None:
         """Commit the result of a call, before anybody gets it; also of a call that was refused before ``called``."""
         await self._journal.finished(exec, result, story)
-
-    async def asked(self, request: ApprovalRequest, *, channel: str | None = None) -> None:
-        """Commit that a person is asked about a call."""
-        await self._journal.asked(request, channel)
-
-    async def decided(
-        self, request: ApprovalRequest, outcome: str, *, channel: str | None = None, detail: JsonValue = None
-    ) -> None:
-        """Commit what became of a question, before the call goes on."""
-        await self._journal.decided(request, outcome, channel, detail)
 
     async def code_dispatch_start(self, exec: ToolExecution, sub_call_id: str, name: str) -> None:
         """Commit that the program of ``exec`` calls a tool."""

@@ -37,8 +37,8 @@ some_text = st.none() | st.text()
 events: Any = st.one_of(
     st.builds(SessionStarted, label=st.text(), front_door=st.text(), agent=some_text, pid=st.none() | st.integers()),
     st.builds(ToolCall, call_id=st.text(), name=st.text(), digest=st.text(), root=some_text, arguments=json_values),
-    st.builds(ApprovalAsked, digest=st.text(), channel=some_text, reason=some_text),
-    st.builds(ApprovalDecided, digest=st.text(), outcome=st.text(), channel=some_text, detail=json_values),
+    st.builds(ApprovalAsked, digest=st.text(), deadline=st.none() | st.just(30.0), reason=some_text),
+    st.builds(ApprovalDecided, digest=st.text(), outcome=st.text(), channel=some_text),
     st.builds(ToolResult, outcome=st.text(), code=some_text, content=blocks, meta=json_values, story=json_values),
     st.builds(CodeDispatchStart, sub_call_id=st.text(), name=st.text()),
     st.builds(CodeDispatch, sub_call_id=st.text(), name=st.text(), is_error=st.booleans(), content=blocks),
@@ -122,7 +122,6 @@ def test_a_giant_costs_no_more_memory_than_its_window() -> None:
         ToolResult(outcome="success", meta={"hunter2": ["hunter2"]}),
         ToolResult(outcome="success", story=[{"stage": "tools/pre-execute", "detail": "hunter2"}]),
         ApprovalAsked(digest="d", reason="runs with hunter2"),
-        ApprovalDecided(digest="d", outcome="rejected", detail={"said": "hunter2"}),
         CodeDispatch(sub_call_id="s", name="t", is_error=True, content=[{"type": "text", "text": "hunter2"}]),
         PluginState(plugin="p", name="p", state="failed", previous="loading", error="KeyError: hunter2"),
         SessionStarted(label="hunter2", front_door="cli", agent="hunter2"),

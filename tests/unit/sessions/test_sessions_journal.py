@@ -96,20 +96,16 @@ async def test_a_nested_call_names_its_parent_and_root(sessions: Any, path: Path
     assert (inner.payload["parent"], inner.payload["root"]) == ("outer", "outer")
 
 
-async def test_approval_is_logged_with_digest_outcome_and_channel(sessions: Any, path: Path) -> None:
+async def test_approval_is_logged_with_digest_outcome_and_channel(root: Any, sessions: Any, path: Path) -> None:
     """Who was asked about what, and what came of it."""
     run = call()
     await sessions.called(run)
     request = ApprovalRequest(run, "writes a file", digest=run.digest, deadline=30.0)
-    await sessions.asked(request, channel="terminal")
-    await sessions.decided(request, "allowed-once", channel="terminal")
+    root.emit("approval/asked", request)
+    root.emit("approval/decided", request, "allowed-once", "terminal")
+    await sessions.finished(run, success(), None)
     [asked], [decided] = records(path, "approval/asked"), records(path, "approval/decided")
-    assert asked.payload == {
-        "digest": run.digest,
-        "channel": "terminal",
-        "deadline": 30.0,
-        "reason": "writes a file",
-    }
+    assert asked.payload == {"digest": run.digest, "deadline": 30.0, "reason": "writes a file"}
     assert decided.payload == {"digest": run.digest, "outcome": "allowed-once", "channel": "terminal"}
     assert asked.call == decided.call == records(path, "tool/call")[0].seq
 

@@ -72,13 +72,13 @@ async def test_a_session_is_found_by_a_beginning_of_its_id(filled: Any) -> None:
         await filled.read(lambda reader: reader.session("x"))
 
 
-async def test_one_call_comes_with_everything(sessions: Any) -> None:
+async def test_one_call_comes_with_everything(root: Any, sessions: Any) -> None:
     """Its events and no other's, in order."""
     run = call("asked", "write", {"path": "a.txt"})
     await sessions.called(run)
     await whole_call(sessions, "between")
-    await sessions.asked(ApprovalRequest(run, digest=run.digest))
-    await sessions.decided(ApprovalRequest(run, digest=run.digest), "allowed-once")
+    root.emit("approval/asked", ApprovalRequest(run, digest=run.digest))
+    root.emit("approval/decided", ApprovalRequest(run, digest=run.digest), "allowed-once", None)
     await sessions.finished(run, success(), None)
     record = await sessions.read(lambda reader: reader.call("asked"))
     assert [event.type for event in record.events] == [
