@@ -90,17 +90,18 @@ class Served:
 
 
 @asynccontextmanager
-async def _serve(**config: Any) -> AsyncIterator[Served]:
+async def _serve(host: dict[str, Any] | None = None, **config: Any) -> AsyncIterator[Served]:
     bystander = Bystander()
-    async with open_host({"host": {"drain_timeout": 0.5}}, plugins=[bystander]) as host:
-        fiber = host.ctx.plugin(dsh_plugin_mcp_server, config)
+    settings = {"drain_timeout": 0.5, **(host or {})}
+    async with open_host({"host": settings}, plugins=[bystander]) as opened:
+        fiber = opened.ctx.plugin(dsh_plugin_mcp_server, config)
         await fiber.wait()
-        yield Served(bystander.ctx, host.ctx.get("mcp_server"), bystander.seen, fiber)
+        yield Served(bystander.ctx, opened.ctx.get("mcp_server"), bystander.seen, fiber)
 
 
 @pytest.fixture
 def serve() -> Callable[..., AbstractAsyncContextManager[Served]]:
-    """``async with serve(**config) as served``."""
+    """``async with serve(**config) as served``; ``host`` are settings of the host."""
     return _serve
 
 
@@ -169,12 +170,13 @@ class Pipes:
         return [entry for entry in map(json.loads, lines) if entry["event"] == event]
 
 
-def _command(directory: Path, **config: Any) -> tuple[list[str], Path]:
+def _command(directory: Path, gate: str | None = None, **config: Any) -> tuple[list[str], Path]:
     """How to start ``dsh-run mcp`` with the tools of ``trial.py``, and where these log."""
     log, file = directory / "log", directory / "dsh.toml"
     settings = "".join(f"{key} = {json.dumps(value)}\n" for key, value in config.items())
+    gating = f'[[plugin]]\nid = "gate"\nuse = "permission-gate"\n[plugin.config]\ndefault = "{gate}"\n'
     file.write_text(
-        f'[[plugin]]\nid = "trial"\nuse = "{TRIAL}"\n[plugin.config]\nlog = "{log}"\n'
+        f'[[plugin]]\nid = "trial"\nuse = "{TRIAL}"\n[plugin.config]\nlog = "{log}"\n{gating if gate else ""}'
         f'[[plugin]]\nid = "mcp-server"\nuse = "mcp-server"\n[plugin.config]\n{settings}'
     )
     return [str(DSH_RUN), "--config", str(file), "mcp"], log
@@ -184,6 +186,12 @@ def _command(directory: Path, **config: Any) -> tuple[list[str], Path]:
 def command(tmp_path: Path) -> tuple[list[str], Path]:
     """``dsh-run mcp`` with the tools of ``trial.py``, and where these log."""
     return _command(tmp_path)
+
+
+@pytest.fixture
+def gated_command(tmp_path: Path) -> tuple[list[str], Path]:
+    """The same behind a permission gate that asks about every call."""
+    return _command(tmp_path, gate="ask")
 
 
 @asynccontextmanager

@@ -4,9 +4,10 @@ The plugin provides the service ``mcp_server``. ``await ctx.mcp_server.serve_std
 end of this process's stdin and stdout until it leaves; ``serve(read_stream, write_stream)`` serves over any pair of
 message streams. Every client session is a scope of its own, and its key is the agent of the session's calls.
 
-Layering, lowest first: ``_config``, ``_wire``, ``_streams``, ``_limits``; ``_tools``, ``_results``; ``_calls``,
-``_backlog``; ``_outlet``, ``_intake``, ``_news``; ``_methods``; ``_session``; ``_lines``, ``_fds``; ``_stdio``;
-``_service``. The MCP SDK is imported when the first client is served, not before.
+Layering, lowest first: ``_config``, ``_wire``, ``_streams``, ``_limits``; ``_tools``, ``_results``, ``_elicitation``;
+``_calls``, ``_backlog``; ``_outlet``, ``_intake``, ``_news``, ``_talks``, ``_channel``; ``_rounds``; ``_methods``;
+``_session``; ``_lines``, ``_fds``; ``_stdio``; ``_service``. The MCP SDK is imported when the first client is served,
+not before.
 """
 
 from dsh_plugin_mcp_server._config import Config

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import trio
 from attrs import define, field
 from dsh_hookspecs import AbortController, ToolProgress
 from mcp.server.session import ServerSession
 from mcp.shared.dispatcher import coerce_request_id
-from mcp_types import RequestId
+from mcp_types import ElicitResult, RequestId
+
+#: Asks the client's user; ``MCPError`` if that cannot be done.
+Ask: TypeAlias = Callable[[str], Awaitable[ElicitResult]]
 
 GRACE: Final = 5.0
 _CANCELLED: Final = "the client cancelled the request"
@@ -34,6 +37,8 @@ class Call:
     request_id: RequestId
     session: ServerSession
     wants_progress: bool
+    #: ``None``: the client's user cannot be asked about this call.
+    ask: Ask | None = None
     controller: AbortController = field(factory=AbortController)
     shield: trio.CancelScope = field(factory=lambda: trio.CancelScope(shield=True))
     rested: trio.Event = field(factory=trio.Event)
@@ -80,6 +85,20 @@ class Calls:
             finally:
                 self._close(call)
 
+    def let_go(self, call: Call) -> None:
+        """The call goes on while no request of the client's waits for it."""
+        call.wants_progress = False
+        self._forget_request(call)
+
+    def take_up(self, call: Call, request_id: RequestId, session: ServerSession, wants_progress: bool) -> None:
+        """Another request of the client's waits for the call from now on."""
+        if self._by_id.get(call.call_id) is not call:
+            return
+        call.request_id, call.session, call.wants_progress = request_id, session, wants_progress
+        self._by_request[coerce_request_id(request_id)] = call
+        if self._is_cancelled(request_id):
+            self._abort(call, _CANCELLED)
+
     def cancel(self, request_id: RequestId) -> None:
         """The client no longer wants an answer to this request."""
         call = self._by_request.get(coerce_request_id(request_id))
@@ -109,5 +128,11 @@ class Calls:
 
     def _close(self, call: Call) -> None:
         del self._by_id[call.call_id]
-        del self._by_request[coerce_request_id(call.request_id)]
+        self._forget_request(call)
         call.rested.set()
+
+    def _forget_request(self, call: Call) -> None:
+        # The client may have used the id of a request that it has an answer to for another one.
+        key = coerce_request_id(call.request_id)
+        if self._by_request.get(key) is call:
+            del self._by_request[key]

@@ -29,3 +29,5 @@ class Config:
     max_concurrent_calls: int = field(default=32, validator=validators.ge(1))
     #: While so many requests of one client are unanswered, nothing more is read from it.
     max_pending_requests: int = field(default=4096, validator=validators.ge(1))
+    #: Whether a client that can ask its user is asked to, when a call has to be approved.
+    elicitation: bool = True

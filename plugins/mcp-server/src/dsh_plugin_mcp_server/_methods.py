@@ -8,27 +8,30 @@ the envelope of newer protocols is filled in here. Everything else is the SDK's.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from attrs import define, field
-from dsh_hookspecs import ToolsService
+from dsh_hookspecs import ToolExecutionResult, ToolsService
 from mcp.server import Server
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     SERVER_INFO_META_KEY,
     CallToolRequestParams,
+    ElicitResult,
     PaginatedRequestParams,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from dsh_plugin_mcp_server._calls import Call, Calls
-from dsh_plugin_mcp_server._news import send_progress
+from dsh_plugin_mcp_server._calls import Ask, Call, Calls
+from dsh_plugin_mcp_server._elicitation import FORM, can_be_asked
+from dsh_plugin_mcp_server._news import send_progress, wants_progress
 from dsh_plugin_mcp_server._results import ResultForm
+from dsh_plugin_mcp_server._rounds import Rounds
 from dsh_plugin_mcp_server._tools import ToolList
 from dsh_runtime import ToolExecutionInput
 
@@ -44,9 +47,17 @@ class Methods:
     calls: Calls
     listing: ToolList
     form: ResultForm
+    #: Starts a task of the session's.
+    start: Callable[..., None]
+    #: Whether clients are asked to ask their users.
+    elicits: bool
+    rounds: Rounds = field(init=False)
     #: Whether the client has shaken hands, and has said so.
     greeted: bool = field(default=False, init=False)
     initialized: bool = field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.rounds = Rounds(self.calls, self.form, self.execute, self.start)
 
     def install(self, server: Server[Any]) -> None:
         """Answer through this server. Its own telemetry goes: the host observes every call."""
@@ -64,21 +75,39 @@ class Methods:
         """One trip through the pipeline, under a call id of the session's own."""
         if ctx.request_id is None:
             raise MCPError(INVALID_REQUEST, "Invalid request: a call of a tool needs an id")
-        wants_progress = progress_token_from_params(ctx.params) is not None
-        async with self.calls.running(ctx.request_id, ctx.session, wants_progress=wants_progress) as call:
-            result = await self.tools.execute(self._input(call, params))
-        if wants_progress:
+        modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        may_ask = self.elicits and can_be_asked(ctx.session.client_capabilities)
+        if modern and params.request_state is not None:
+            return await self.rounds.go_on(ctx, ctx.request_id, params)
+        if modern and may_ask:
+            return await self.rounds.begin(ctx, ctx.request_id, params)
+        more = {"wants_progress": wants_progress(ctx), "ask": _asking_by_request(ctx) if may_ask else None}
+        async with self.calls.running(ctx.request_id, ctx.session, **more) as call:
+            result = await self.execute(call, params)
+        if call.wants_progress:
             await send_progress(call)
-        return self.form.of(result, modern=ctx.protocol_version in MODERN_PROTOCOL_VERSIONS)
+        return self.form.of(result, modern=modern)
 
-    def _input(self, call: Call, params: CallToolRequestParams) -> ToolExecutionInput:
-        return ToolExecutionInput(
-            call_id=call.call_id,
-            name=params.name,
-            arguments=params.arguments if params.arguments is not None else {},
-            signal=call.controller.signal,
-            agent=self.agent,
+    async def execute(self, call: Call, params: CallToolRequestParams) -> ToolExecutionResult:
+        """Take a call through the pipeline."""
+        return await self.tools.execute(
+            ToolExecutionInput(
+                call_id=call.call_id,
+                name=params.name,
+                arguments=params.arguments if params.arguments is not None else {},
+                signal=call.controller.signal,
+                agent=self.agent,
+            )
         )
+
+
+def _asking_by_request(ctx: ServerRequestContext[Any, Any]) -> Ask:
+    """Ask in the way of the protocols with a handshake: by a request of the server's own."""
+
+    async def ask(message: str) -> ElicitResult:
+        return await ctx.session.elicit_form(message, FORM, related_request_id=ctx.request_id)
+
+    return ask
 
 
 @define
@@ -119,4 +148,4 @@ class _Unshaped:
     def _envelope(self, result: dict[str, Any], modern: bool) -> dict[str, Any]:
         if not modern:
             return result
-        return {**result, "resultType": "complete", "_meta": {SERVER_INFO_META_KEY: self.server.server_info_stamp}}
+        return {"resultType": "complete", **result, "_meta": {SERVER_INFO_META_KEY: self.server.server_info_stamp}}

@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import trio
 from dsh_hookspecs import ToolExecution, ToolProgress
+from mcp.server.context import ServerRequestContext
+from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 
 from dsh_plugin_mcp_server._calls import Call, Calls
 
@@ -62,6 +65,11 @@ class News:
         while self._progressed:
             call, _ = self._progressed.popitem()
             await send_progress(call)
+
+
+def wants_progress(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether a request asks to be told how far it has come."""
+    return progress_token_from_params(ctx.params) is not None
 
 
 async def send_progress(call: Call) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from mcp_types import JSONRPCNotification
 
 from dsh_plugin_mcp_server._backlog import Backlog
 from dsh_plugin_mcp_server._calls import Call, Calls
+from dsh_plugin_mcp_server._channel import ElicitationChannel
 from dsh_plugin_mcp_server._config import Config
 from dsh_plugin_mcp_server._intake import Intake
 from dsh_plugin_mcp_server._limits import Limits
@@ -54,7 +56,7 @@ class _Session:
         self._news = News(self._calls, self._send_change)
         self._bus = InMemorySubscriptionBus()
         self._server = _make_server(config, self._bus)
-        self._methods = _make_methods(ctx.tools, scope.key, self._calls, config)
+        self._methods = _make_methods(ctx.tools, scope.key, self._calls, self._start, config)
         self._methods.install(self._server)
         self._outlet = Outlet(transport.write, backlog, self._hang_up)
         self._intake = Intake(transport, backlog, self._outlet, self._calls.cancel, self._leave)
@@ -63,6 +65,7 @@ class _Session:
         self._served = trio.Event()
         self._nursery: trio.Nursery
         scope.ctx.on("tools/progress", self._news.progressed)
+        scope.ctx.on("approval/request", ElicitationChannel(ctx, self._calls).approve)
         # A change of the tools is dispatched for no scope, so a scope's own listener would not hear it.
         self._stop_listening = ctx.on("tools/change", self._news.tools_changed)
 
@@ -106,7 +109,10 @@ class _Session:
         self._serving.cancel()
 
     def _insist(self, call: Call) -> None:
-        self._nursery.start_soon(call.insist)
+        self._start(call.insist)
+
+    def _start(self, fn: Callable[..., Awaitable[None]], *args: Any) -> None:
+        self._nursery.start_soon(fn, *args)
 
     async def _send_change(self) -> None:
         """Tell the client that the list of tools is another one, in the way of its protocol's era."""
@@ -126,6 +132,10 @@ def _make_server(config: Config, bus: InMemorySubscriptionBus) -> Server[Any]:
     )
 
 
-def _make_methods(tools: ToolsService, agent: object, calls: Calls, config: Config) -> Methods:
+def _make_methods(
+    tools: ToolsService, agent: object, calls: Calls, start: Callable[..., None], config: Config
+) -> Methods:
     limits = Limits(config.max_result_bytes, config.max_result_depth)
-    return Methods(tools, agent, calls, ToolList(tools, agent, limits), ResultForm(limits))
+    return Methods(
+        tools, agent, calls, ToolList(tools, agent, limits), ResultForm(limits), start, elicits=config.elicitation
+    )
