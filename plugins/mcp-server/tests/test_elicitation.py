@@ -219,11 +219,10 @@ async def test_a_question_that_nobody_answers_expires(serve: Serve, autojump_clo
         assert codes(served) == ["APPROVAL_EXPIRED"]
 
 
-async def test_an_answer_that_comes_too_late_finds_the_result(serve: Serve) -> None:
+async def test_an_answer_that_comes_too_late_finds_the_result(serve: Serve, autojump_clock: Any) -> None:
     """Since 2026 the client learns of it when it comes back."""
-
-    async with serve(host={"approval_timeout": 0.1}) as served:
-        body = ask_about(served, "rm")
+    async with serve(host={"approval_timeout": 5}) as served:
+        body, over = ask_about(served, "rm"), results(served, 1)
 
         async def slow(context: Any, params: Any) -> ElicitResult:
             await over.wait()
