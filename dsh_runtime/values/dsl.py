@@ -12,8 +12,9 @@ from dsh_hookspecs import Violation
 
 from dsh_runtime.values.frozen import FrozenDict, FrozenList, freeze_dict_shell, thaw
 from dsh_runtime.values.paths import Link, Report, kind_of
+from dsh_runtime.values.snapshot import look_through
 from dsh_runtime.values.subset import ANNOTATIONS, SCALAR_TYPES, check_schema, raise_violations
-from dsh_runtime.values.survey import Offence, survey
+from dsh_runtime.values.survey import Offence
 from dsh_runtime.values.walk import explain
 
 #: The keys of each kind of node, beside ``type`` and the annotations.
@@ -57,7 +58,7 @@ class _Compiler:
         self._pending: list[tuple[Any, dict[str, Any], Link]] = []
 
     def parameters(self, spec: object, schema: dict[str, Any]) -> None:
-        tree = survey(spec).tree
+        tree = look_through(spec).tree
         if type(tree) is not FrozenDict:
             self._report.add(None, f"must map parameter names to nodes, not be {kind_of(tree)}")
             return
@@ -65,7 +66,7 @@ class _Compiler:
         self._run()
 
     def value(self, spec: object, schema: dict[str, Any]) -> None:
-        self._pending.append((survey(spec).tree, schema, None))
+        self._pending.append((look_through(spec).tree, schema, None))
         self._run()
 
     def finish(self, schema: dict[str, Any], path: str) -> dict[str, Any]:

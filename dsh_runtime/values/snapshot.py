@@ -15,7 +15,7 @@ from dsh_hookspecs import JsonValue, JsonValueError
 
 from dsh_runtime.values.frozen import FrozenDict, FrozenList, OpenDict, OpenList, deeper_than
 from dsh_runtime.values.paths import Report
-from dsh_runtime.values.survey import survey
+from dsh_runtime.values.survey import Survey, survey
 
 QUICK_DEPTH = 100
 #: ``sys.set_int_max_str_digits`` accepts no limit below 640 digits, so smaller integers always print.
@@ -51,6 +51,14 @@ def snapshot_json(value: object, *, max_depth: int | None = None, path: str = "v
     except (Unusual, RecursionError):
         pass
     return _thorough(value, max_depth, path)
+
+
+def look_through(value: object) -> Survey:
+    """What ``survey`` finds; a value that the quick way takes has nothing to be found."""
+    try:
+        return Survey(freeze(value, QUICK_DEPTH, {}))
+    except (Unusual, RecursionError):
+        return survey(value)
 
 
 def _thorough(value: object, max_depth: int | None, path: str) -> JsonValue:

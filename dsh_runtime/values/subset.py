@@ -10,7 +10,8 @@ from dsh_hookspecs import JsonSchemaError
 from dsh_runtime.values.frozen import FrozenDict, FrozenList
 from dsh_runtime.values.literals import scalar_key
 from dsh_runtime.values.paths import Link, Report, kind_of
-from dsh_runtime.values.survey import Offence, Survey, survey
+from dsh_runtime.values.snapshot import look_through
+from dsh_runtime.values.survey import Offence, Survey
 
 SCALAR_TYPES: Final = frozenset(("string", "number", "integer", "boolean", "null"))
 TYPES: Final = ("object", "array", "string", "number", "integer", "boolean", "null")
@@ -45,7 +46,7 @@ def assert_object_json_schema(schema: object, path: str = "schema") -> None:
 def check_schema(schema: object, path: str) -> Report:
     """List every violation of the subset, parents before children and in the schema's own order."""
     report = Report(path)
-    found = survey(schema)
+    found = look_through(schema)
     checker = _Checker(report, found)
     pending: list[tuple[Any, Link]] = [(found.tree, None)]
     seen: set[int] = set()
