@@ -335,6 +335,32 @@ async def test_what_is_recorded_is_masked_and_bounded(record: Record) -> None:
 
 
 @pytest.mark.trio
+async def test_a_redactor_that_comes_later_is_used_too(record: Record) -> None:
+    rows: list[Any] = [{"id": "otel", "use": "otel", "config": {"content": True}}, {"id": "redact", "use": "redact"}]
+    async with open_host({"plugin": rows}) as opened:
+        host = Host(opened.ctx)
+        host.add(say)
+        await host.call()
+    assert "password=[redacted: secret]" in record.named("execute_tool work").attributes["gen_ai.tool.call.result"]
+
+
+@pytest.mark.trio
+async def test_a_dry_run_is_no_call(record: Record, reader: InMemoryMetricReader) -> None:
+    heard: dict[str, Any] = {}
+    ctx: Any = SimpleNamespace(on=lambda event, fn, **options: heard.update({event: fn}), get=lambda name: None)
+    dsh_plugin_otel.apply(ctx, dsh_plugin_otel.Config())
+    would: Any = SimpleNamespace(dry_run=True)
+
+    async def behind() -> Deny:
+        return Deny("no")
+
+    assert await heard["tools/pre-execute"](would, behind) == Deny("no")
+    heard["tools/result"](would, None)
+    assert record.begun == []
+    assert points(reader, "dsh.tool.calls") == {}
+
+
+@pytest.mark.trio
 async def test_the_message_of_a_failure_counts_as_content(record: Record) -> None:
     async def execute(args: Any, exec: Any) -> str:
         raise RuntimeError("login with password=" + "hunter2")
@@ -357,7 +383,7 @@ async def test_without_a_redactor_a_note_stands_in_place_of_the_data(record: Rec
 
 def points(reader: InMemoryMetricReader, name: str) -> dict[tuple[str, str | None], Any]:
     """The points of a metric by tool and error."""
-    data: Any = reader.get_metrics_data()
+    data: Any = reader.get_metrics_data() or SimpleNamespace(resource_metrics=())
     return {
         (point.attributes["gen_ai.tool.name"], point.attributes.get("error.type")): point
         for resource in data.resource_metrics

@@ -16,7 +16,7 @@ PIECES = [
     *("eyJ", "eyJa.", "sk-", "sk-a", "://", "://a:", "://a:b@", "AKIA", "bearer ", "basic ", "basic a", "Q~", "aQ~"),
     *("-----BEGIN " + "PRIVATE KEY-----", "-----BEGIN ", "access key ", "access", "glpat-", "sig=", "SG.", "SG.a" * 6),
     *("hvs.", "ghp_", "github_" + "pat_", "xoxb-", "[redacted: x]", "\\", '"', "token", "hf_", "npm_"),
-    *("pypi-A", "[", "key:["),
+    *("pypi-A", "[", "key:[", "token: |\n a", "token: >\n", " token: |\n\n"),
 ]
 
 

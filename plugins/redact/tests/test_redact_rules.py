@@ -95,6 +95,8 @@ PLACED: list[tuple[str, str, str]] = [
     ("secret => {}", "hunter2", "secret"),
     ("passphrase = '''{}'''", "two\nlines", "secret"),
     ("tokens: {}", '["hunter2", "hunter3"]', "secret"),
+    ("data:\n  password: |\n{}\nkind: Secret", "    two\n    lines", "secret"),
+    ("password: >-\n{}", "  two\n  lines", "secret"),
     ("PGPASSWORD={} psql", "hunter2", "secret"),
     ("x-auth-token: {}", "hunter2", "secret"),
     ("?access_token={}&page=2", "hunter2", "secret"),

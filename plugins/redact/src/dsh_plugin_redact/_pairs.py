@@ -120,11 +120,12 @@ def _pair_pattern(stems: tuple[str, ...]) -> re.Pattern[str]:
 
 @cache
 def _value_pattern() -> re.Pattern[str]:
-    """A value: within quotes of whatever depth, within brackets, or bare up to the next blank or separator."""
+    """A value: in quotes of whatever depth, in brackets, a YAML block, or bare up to the next blank or separator."""
     return re.compile(
         r"[bBrRuUfF]{0,2}"
         r"(?:(?P<triple>\"\"\"|''')(?P<block>(?:(?!(?P=triple))[\s\S])*+)"
         r"|(?P<quote>\\{0,7}[\"'])(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\r\n])*+)"
+        r"|[|>][0-9+-]{0,2}[ \t]{0,8}\r?\n(?P<scalar>[ \t]++[^\r\n]*+(?:\r?\n[ \t]++[^\r\n]*+)*+)"
         r"|(?P<list>(?!\[redacted: )\[[^\]\[{}]{1,4096}+\]?)"
         rf")|(?P<bare>(?:\[redacted: {KIND}\]|[^\s\"'`&;<>])++)"
     )
