@@ -215,15 +215,15 @@ class Call:
         call, machine = self._input, self.machine
         if type(call.name) is not str or type(call.call_id) is not str or not isinstance(call.signal, AbortSignal):
             return self._malformed()
-        self.signal = LinkedSignal((call.signal,))
+        signal = self.signal = LinkedSignal((call.signal,))
         refused = None
         try:
-            self.pipeline = machine.pipeline(call.agent)
+            pipeline = self.pipeline = machine.pipeline(call.agent)
         except (ScopeClosedError, TypeError) as error:
-            self.pipeline = machine.pipeline(None)
+            pipeline = self.pipeline = machine.pipeline(None)
             refused = failure_of(error, plugin=None, default_code="SCOPE_CLOSED")
         else:
-            self.tool = self.pipeline.find(call.name)
+            self.tool = pipeline.find(call.name)
             if machine.kernel.closed_by is not None and call.parent not in machine.calls:
                 refused = machine.gate_closed()
         arguments: Any = None
@@ -237,16 +237,16 @@ class Call:
             call.call_id,
             call.name,
             arguments,
-            self.signal,
+            signal,
             call.agent,
             call.parent,
             call.root_call_id,
             self.token,
             dry_run,
         )
-        if refused is None and self.signal.poll():
-            refused = aborted(self.signal, began=False)
-        if refused is None and self.pipeline.mode == "code":
+        if refused is None and signal.poll():
+            refused = aborted(signal, began=False)
+        if refused is None and pipeline.mode == "code":
             refused = self._collapsed()
         return refused
 
@@ -353,26 +353,26 @@ class Call:
                 guards = self.machine.guards(self.pipeline)
             except ScopeClosedError as error:
                 return failure_of(error, plugin=None)
+        ask = self._guard_answer if self.story is None else self._told_guard_answer
         for guard in guards:
-            reason = self._guard_answer(guard)
+            reason = ask(guard)
             if reason is not None:
                 return failure(reason or _NO_REASON, code="GUARDED", name="ToolGuarded", plugin=guard.plugin)
         return aborted(self.signal, began=False) if self.signal.poll() else None
 
-    def _guard_answer(self, guard: Guard) -> str | None:
-        """A guard's reason, or ``None``; noted in the story where there is one."""
-        if self.story is None:
-            return self._checked_guard_answer(guard)
+    def _told_guard_answer(self, guard: Guard) -> str | None:
+        """A guard's reason, or ``None``, noted in the story."""
+        assert self.story is not None
         step = self.story.begin("guard", guard.plugin)
         try:
-            reason = self._checked_guard_answer(guard)
+            reason = self._guard_answer(guard)
         except ListenerFailed as failed:
             step.end("raised", str(failed))
             raise
         step.end("pass" if reason is None else "deny", reason)
         return reason
 
-    def _checked_guard_answer(self, guard: Guard) -> str | None:
+    def _guard_answer(self, guard: Guard) -> str | None:
         try:
             answer = guard.check(self.exec)
         except ORDINARY as error:
