@@ -93,7 +93,9 @@ class Batch:
         before: Lane | None = None
         async with trio.open_nursery() as nursery:
             while index < len(self._calls):
-                await self._take_slot()
+                # One start a round of the loop: trio runs the tasks of one round in any order, and out of order they
+                # would wait for one another's policy.
+                await self._slots.acquire()
                 # Read again right before each start: a finished call may have changed what is safe.
                 if not self._is_parallel(index):
                     self._slots.release()
@@ -102,15 +104,6 @@ class Batch:
                 nursery.start_soon(self._one, index, before)
                 index += 1
         return index
-
-    async def _take_slot(self) -> None:
-        """Take a place in the pool; a free one without giving way to the others, unless that is due."""
-        try:
-            self._slots.acquire_nowait()
-        except trio.WouldBlock:
-            await self._slots.acquire()
-        else:
-            await self._runtime.machine.give_way()
 
     async def _one(self, index: int, lane: Lane) -> None:
         try:

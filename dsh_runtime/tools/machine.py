@@ -131,11 +131,6 @@ class Machine:
         """A scope has been disposed."""
         self.pipelines.pop(key, None)
 
-    async def give_way(self) -> None:
-        """Let others run if that is due."""
-        if time.perf_counter() >= self.yield_at:
-            await self.let_others_run()
-
     async def let_others_run(self) -> None:
         """A full checkpoint, due every half millisecond (a checkpoint each call would cost a third of it)."""
         await trio.lowlevel.checkpoint()
