@@ -41,6 +41,9 @@ def command(options: Options, name: str, arguments: tuple[str, ...], document: s
     and A.B=VALUE is the member B of A. Single arguments are put into those of --json. Where neither is given and
     something is piped in, the arguments are read from stdin.
 
+    If policy wants the call allowed and the config has nobody to ask, you are asked at the terminal, where there is one
+    and the plugin approval-terminal is installed.
+
     A tool that fails, or may not run, ends with exit code 1 and one line on stderr.
     """
     from dsh_runtime.cli.arguments import read_document, split_pairs
@@ -62,10 +65,12 @@ async def _call(
     pairs: list[Pair],
 ) -> int:
     from dsh_runtime.cli.arguments import build_arguments
+    from dsh_runtime.cli.asking import ask_at_terminal
     from dsh_runtime.cli.session import call_tool, open_session
 
     async with open_session(options) as host:
         arguments = build_arguments(document, pairs, _parameters_of(host, name), name)
+        await ask_at_terminal(host)
         if output.look == "rich":
             result = await _call_on_screen(interruption, output, host, name, arguments)
         else:
@@ -77,6 +82,7 @@ async def _call(
 async def _call_on_screen(
     interruption: Interruption, output: Output, host: Host, name: str, arguments: Any
 ) -> ToolExecutionResult:
+    from dsh_runtime.cli.asking import ask_at_terminal
     from dsh_runtime.cli.screen import CallScreen, can_be_shown
     from dsh_runtime.cli.session import call_tool
 

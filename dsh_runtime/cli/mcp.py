@@ -52,14 +52,11 @@ async def _serve(options: Options) -> int:
 
 async def _mount_default(host: Host) -> None:
     """Load the installed server behind the plugins of the config."""
-    from dsh_runtime.cli.installed import is_installed
-    from dsh_runtime.loader.model import PluginRow
-    from dsh_runtime.loader.resolve import resolve_plugin
+    from dsh_runtime.cli.installed import is_installed, mount_installed
 
     if not is_installed(DEFAULT):
         raise CliError(
             f"no plugin provides the service '{SERVICE}', and the plugin '{DEFAULT}' is not installed; "
             "install dsh-plugin-mcp-server"
         )
-    plugin = resolve_plugin(PluginRow(id=DEFAULT, use=DEFAULT))
-    await host.ctx.plugin(plugin, {}, id=DEFAULT).wait()
+    await mount_installed(host, DEFAULT)

@@ -16,8 +16,9 @@ from attrs import evolve, frozen
 from dsh_hookspecs import ApprovalOutcome, ApprovalRequest, HarnessError
 
 from dsh_runtime.core.context import Context
+from dsh_runtime.core.events import FIRST, listener_table
 from dsh_runtime.core.services import Service
-from dsh_runtime.services.approval.asking import Asking
+from dsh_runtime.services.approval.asking import REQUEST, Asking
 from dsh_runtime.services.approval.desk import OFFER, Desk, Offer, PendingApproval
 from dsh_runtime.tools.execution import digest_of
 
@@ -59,6 +60,11 @@ class Approval(Service):
         if self._settings.policy == "never":
             return asking.leave_unasked()
         return await asking.outcome()
+
+    def has_channel(self) -> bool:
+        """Whether the host has somebody to ask. A listener in front of the others (``prepend``) only wraps them."""
+        listeners = self.ctx.fiber.kernel.ledger.resolve(listener_table(REQUEST), (None,))
+        return any(entry.band != FIRST for entry in listeners) or self._desk.is_attended(())
 
     # Answers from outside the chain.
 

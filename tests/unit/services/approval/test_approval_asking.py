@@ -253,3 +253,18 @@ async def test_a_failing_channel_keeps_the_body_from_running(desk: Any) -> None:
     assert result.is_error
     assert (result.error.info.code, result.error.info.plugin) == ("LISTENER_FAILED", "broken")
     assert ran == []
+
+
+async def test_whether_there_is_somebody_to_ask(desk: Any) -> None:
+    """A channel or an offer; not what listens in front of them, nor what is there for one scope alone."""
+    assert not desk.approval.has_channel()
+    desk.host.ctx.on("approval/request", lambda next: next(), prepend=True)
+    scope = desk.host.ctx.scope()
+    scope.ctx.on("approval/request", lambda next: next())
+    assert not desk.approval.has_channel()
+    withdraw = desk.approval.offer()
+    assert desk.approval.has_channel()
+    withdraw()
+    assert not desk.approval.has_channel()
+    await desk.channel("person", lambda next: next())
+    assert desk.approval.has_channel()
