@@ -68,7 +68,7 @@ async def _call(
     from dsh_runtime.cli.asking import ask_at_terminal
     from dsh_runtime.cli.session import call_tool, open_session
 
-    async with open_session(options) as host:
+    async with open_session(options, record=True) as host:
         arguments = build_arguments(document, pairs, _parameters_of(host, name), name)
         await ask_at_terminal(host)
         if output.look == "rich":

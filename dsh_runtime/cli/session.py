@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import trio
-from dsh_hookspecs import ToolExecutionResult
+from dsh_hookspecs import HarnessError, ToolExecutionResult
 
 from dsh_runtime.cli.errors import CliError
 from dsh_runtime.cli.logs import logging_to_stderr
@@ -17,6 +17,7 @@ from dsh_runtime.cli.options import Options
 from dsh_runtime.cli.running import Interruption
 from dsh_runtime.loader.errors import LoaderError
 from dsh_runtime.loader.host import Host, open_host
+from dsh_runtime.loader.record import without_record
 from dsh_runtime.tools.definition import ToolExecutionInput
 
 if TYPE_CHECKING:
@@ -24,13 +25,16 @@ if TYPE_CHECKING:
 
 
 @contextlib.asynccontextmanager
-async def open_session(options: Options, *, plugins: tuple[Any, ...] = (), strict: bool = True) -> AsyncIterator[Host]:
-    """Open the host that the config describes.
+async def open_session(
+    options: Options, *, plugins: tuple[Any, ...] = (), strict: bool = True, record: bool = False
+) -> AsyncIterator[Host]:
+    """Open the host that the config describes; with ``record``, for calls, which the session log hears of.
 
     What plugins print goes to stderr meanwhile: stdout is the command's own.
     """
     with logging_to_stderr(options.verbosity) as log, contextlib.redirect_stdout(sys.stderr), telling_problems():
-        async with open_host(read_config(options), plugins=plugins, strict=strict) as host:
+        config = read_config(options)
+        async with open_host(config if record else without_record(config), plugins=plugins, strict=strict) as host:
             log.tell_held() if strict else log.forget_held()
             yield host
 
@@ -55,13 +59,28 @@ def telling_problems() -> Iterator[None]:
 
 async def call_tool(host: Host, name: str, arguments: Any, interruption: Interruption) -> ToolExecutionResult:
     """Make one call for an agent of its own; an interruption reaches it by its signal alone."""
-    agent = host.ctx.scope()
-    try:
-        with trio.CancelScope(shield=True):
-            result: ToolExecutionResult = await host.ctx.tools.execute(
-                ToolExecutionInput(f"cli-{os.urandom(6).hex()}", name, arguments, interruption.signal, agent=agent.key)
-            )
-    finally:
-        with trio.CancelScope(shield=True):
-            await agent.dispose()
+    call_id = f"cli-{os.urandom(6).hex()}"
+    async with _agent(host, f"call {name}") as agent:
+        result: ToolExecutionResult = await host.ctx.tools.execute(
+            ToolExecutionInput(call_id, name, arguments, interruption.signal, agent=agent)
+        )
     return result
+
+
+@contextlib.asynccontextmanager
+async def _agent(host: Host, label: str) -> AsyncIterator[Hashable]:
+    """An agent for the body, with a session of its own where there is a log. Nothing here is cancelled half-way."""
+    with trio.CancelScope(shield=True):
+        agent = host.ctx.scope()
+        session = None
+        try:
+            sessions = host.ctx.get("sessions")
+            if sessions is not None:
+                session = await sessions.open_session(agent.key, label=label, front_door="cli")
+            yield agent.key
+        except HarnessError as error:
+            raise CliError(str(error)) from error
+        finally:
+            await agent.dispose()
+            if session is not None:
+                await session.close()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from .errors import ConfigProblem, KeyPath, did_you_mean, kind_of, quoted, shorten
+from attrs import Attribute
+
+from .errors import ConfigProblem, KeyPath, did_you_mean, format_path, kind_of, quoted, shorten
 from .nodes import Array, Leaf, Node, Table, to_plain, walk
-from .settings import UnexpectedValueError, check_setting, known_settings
+from .settings import HostSettings, UnexpectedValueError, check_setting, known_settings, table_of
 from .target import BadUseError, parse_use
 
 MAX_ID = 64
@@ -60,19 +63,26 @@ def _check_host(node: Node | None) -> Iterator[ConfigProblem]:
     if not isinstance(node, Table):
         yield ConfigProblem(("host",), f"'host' is {_kind(node)}; write it as a table, [host]", node.where)
         return
-    known = known_settings()
-    yield from _unknown_keys(node, ("host",), known, "[host] has no setting")
-    for key, entry in node.entries.items():
-        if key in known:
-            yield from _check_setting(key, entry)
+    yield from _check_settings(node, HostSettings, ("host",))
 
 
-def _check_setting(name: str, node: Node) -> Iterator[ConfigProblem]:
+def _check_settings(table: Table, cls: type[Any], path: KeyPath) -> Iterator[ConfigProblem]:
+    """Everything that is wrong with a table of settings, and with those inside it."""
+    known = known_settings(cls)
+    yield from _unknown_keys(table, path, known, f"[{format_path(path)}] has no setting")
+    for key, node in table.entries.items():
+        inner = table_of(known[key]) if key in known else None
+        if inner is not None and isinstance(node, Table):
+            yield from _check_settings(node, inner, (*path, key))
+        elif key in known:
+            yield from _check_setting(known[key], node, (*path, key))
+
+
+def _check_setting(setting: Attribute[Any], node: Node, path: KeyPath) -> Iterator[ConfigProblem]:
     try:
-        check_setting(name, to_plain(node))
+        check_setting(setting, to_plain(node))
     except UnexpectedValueError as error:
-        message = f"expected {error}; got {describe(node)}"
-        yield ConfigProblem(("host", name), message, node.where)
+        yield ConfigProblem(path, f"expected {error}; got {describe(node)}", node.where)
 
 
 def _check_rows(node: Node | None) -> Iterator[ConfigProblem]:

@@ -25,6 +25,7 @@ from dsh_runtime.loader.errors import ConfigProblem, LoaderError
 from dsh_runtime.loader.load import load_config
 from dsh_runtime.loader.model import NO_TRACE, HostConfig, PluginRow, Trace
 from dsh_runtime.loader.plugin_config import build_config
+from dsh_runtime.loader.record import RECORD, keeps_record, record_problem
 from dsh_runtime.loader.resolve import resolve_plugin
 from dsh_runtime.services.approval.service import ApprovalSettings
 from dsh_runtime.services.approval.service import install as install_approval
@@ -120,12 +121,14 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
         )
         install_approval(ctx, ApprovalSettings(settings.approval, settings.approval_timeout))
         host = Host(ctx, config)
+        if keeps_record(config):
+            host.plugins.append(_mount_record(ctx, config))
         for row in config.rows:
             if row.enabled:
                 host.plugins.append(_mount_row(ctx, row))
         host.plugins.extend(_mount_object(ctx, plugin) for plugin in self._objects)
         await ctx.fiber.kernel.settle()
-        problems = [problem for plugin in host.plugins for problem in problems_of(plugin)]
+        problems = [problem for plugin in host.plugins for problem in problems_of(plugin, config)]
         if problems and self._strict:
             raise HostError(problems)
         return host
@@ -140,6 +143,13 @@ def _policy_timeout(config: HostConfig) -> float | None:
     """The limit that is stated, else the default of a host with a config file, else none."""
     stated = ("host", "policy_timeout") in config.trace.places
     return config.host.policy_timeout if stated or config.sources else None
+
+
+def _mount_record(ctx: Context, config: HostConfig) -> LoadedPlugin:
+    """Mount the session log as the host's own plugin."""
+    from dsh_runtime.loader.recorder import host_sessions
+
+    return LoadedPlugin(RECORD, None, ctx.plugin(host_sessions(config), id=RECORD))
 
 
 def _mount_row(ctx: Context, row: PluginRow) -> LoadedPlugin:
@@ -165,8 +175,11 @@ def _mount_object(ctx: Context, plugin: Any) -> LoadedPlugin:
     return LoadedPlugin(fiber.id, None, fiber)
 
 
-def problems_of(plugin: LoadedPlugin) -> list[ConfigProblem]:
+def problems_of(plugin: LoadedPlugin, config: HostConfig) -> list[ConfigProblem]:
     """Why a plugin that must be active is not; nothing for one that is, or that is optional."""
+    error = plugin.fiber.error if plugin.fiber is not None else None
+    if plugin.id == RECORD and isinstance(error, HarnessError):
+        return [record_problem(config, error)]
     if plugin.row is not None and plugin.row.optional:
         return []
     return why_not_active(plugin)

@@ -12,7 +12,7 @@ from .include import Gathering
 from .merge import merge_layers
 from .model import HostConfig, HostSettings, PluginRow, Trace, trace_of
 from .nodes import Array, Node, Table, UnusableValueError, build_tree, to_plain
-from .settings import check_setting
+from .settings import build_settings
 
 MAX_ROWS = 1_000
 
@@ -87,5 +87,4 @@ def _build_row(row: Table, trace: Trace) -> PluginRow:
 def _build_settings(host: Node) -> HostSettings:
     values = to_plain(host)
     assert isinstance(values, dict)
-    checked: dict[str, Any] = {name: check_setting(name, value) for name, value in values.items()}
-    return HostSettings(**checked)
+    return build_settings(HostSettings, values)

@@ -1,15 +1,16 @@
-"""The ``[host]`` table: one field per setting, each with its own check.
+"""The ``[host]`` table and those inside it: one field per setting, each with its own check.
 
 To add a setting, add a field; the check, the default, the error messages and ``config show`` follow from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, get_args
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from attrs import Attribute, field, fields, frozen
 
+S = TypeVar("S")
 MAX_SECONDS = 86_400.0
 MAX_NESTING = 100_000
 MAX_THREADS = 10_000
@@ -17,6 +18,11 @@ Presentation: TypeAlias = Literal["native", "code", "both"]
 PRESENTATIONS: tuple[Presentation, ...] = get_args(Presentation)
 ApprovalPolicy: TypeAlias = Literal["ask", "never"]
 APPROVAL_POLICIES: tuple[ApprovalPolicy, ...] = get_args(ApprovalPolicy)
+LogSync: TypeAlias = Literal["normal", "full"]
+LOG_SYNCS: tuple[LogSync, ...] = get_args(LogSync)
+LEAST_EVENT = 4_096
+MAX_EVENT = 1_073_741_824
+MAX_DAYS = 36_500
 
 
 class UnexpectedValueError(Exception):
@@ -25,6 +31,10 @@ class UnexpectedValueError(Exception):
 
 def _setting(check: Callable[[object], object], default: object) -> Any:
     return field(default=default, metadata={"check": check})
+
+
+def _table(cls: type[Any]) -> Any:
+    return field(factory=cls, metadata={"table": cls})
 
 
 def seconds(value: object) -> float:
@@ -53,6 +63,42 @@ def count_up_to(most: int) -> Callable[[object], int]:
     return check
 
 
+def count_between(least: int, most: int) -> Callable[[object], int]:
+    """A whole number from ``least`` to ``most``."""
+
+    def check(value: object) -> int:
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+            return value
+        raise UnexpectedValueError(f"a whole number from {least} to {most}")
+
+    return check
+
+
+def days_or_off(value: object) -> float | None:
+    """A number of days; ``false`` is no limit."""
+    if value is False:
+        return None
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MAX_DAYS:
+        return float(value)
+    raise UnexpectedValueError(f"a number of days from 0 to {MAX_DAYS}; false keeps for ever")
+
+
+def bytes_or_off(value: object) -> int | None:
+    """A number of bytes; ``false`` is no limit."""
+    if value is False:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise UnexpectedValueError("a whole number of bytes; false is no limit")
+
+
+def text(value: object) -> str:
+    """A text."""
+    if isinstance(value, str):
+        return value
+    raise UnexpectedValueError("a text")
+
+
 def one_of(*words: str) -> Callable[[object], str]:
     """One of some words."""
 
@@ -72,6 +118,21 @@ def switch(value: object) -> bool:
 
 
 @frozen(kw_only=True)
+class LogSettings:
+    """``[host.log]``: the session log. An empty ``path`` is the user's own log; a limit that is off is ``None``.
+
+    Where the config does not say whether it is enabled, a host with a config file keeps one and any other does not.
+    """
+
+    enabled: bool = _setting(switch, True)
+    path: str = _setting(text, "")
+    sync: LogSync = _setting(one_of(*LOG_SYNCS), "normal")  # noqa: RUF009 - a field like the others
+    max_event_bytes: int = _setting(count_between(LEAST_EVENT, MAX_EVENT), 1_048_576)
+    keep_days: float | None = _setting(days_or_off, None)
+    max_bytes: int | None = _setting(bytes_or_off, None)
+
+
+@frozen(kw_only=True)
 class HostSettings:
     """How the host itself behaves. Times are in seconds; a limit that is switched off is ``None``."""
 
@@ -85,13 +146,30 @@ class HostSettings:
     approval: ApprovalPolicy = _setting(one_of(*APPROVAL_POLICIES), "ask")  # noqa: RUF009
     approval_timeout: float | None = _setting(seconds_or_off, 300.0)
     reload: bool = _setting(switch, False)
+    log: LogSettings = _table(LogSettings)  # noqa: RUF009
 
 
-def known_settings() -> dict[str, Attribute[Any]]:
-    """The settings by name."""
-    return {attribute.name: attribute for attribute in fields(HostSettings)}
+def known_settings(cls: type[Any] = HostSettings) -> dict[str, Attribute[Any]]:
+    """The settings of a table by name."""
+    return {attribute.name: attribute for attribute in fields(cls)}
 
 
-def check_setting(name: str, value: object) -> object:
+def table_of(setting: Attribute[Any]) -> type[Any] | None:
+    """The class of a setting that is a table of its own, else ``None``."""
+    table: type[Any] | None = setting.metadata.get("table")
+    return table
+
+
+def build_settings(cls: type[S], values: Mapping[str, object]) -> S:
+    """The settings of a table as the host uses them; raises ``UnexpectedValueError`` for a value that is none."""
+    return cls(**{name: check_setting(known_settings(cls)[name], value) for name, value in values.items()})
+
+
+def check_setting(setting: Attribute[Any], value: object) -> object:
     """The value as the host uses it; raises ``UnexpectedValueError`` when it is not one."""
-    return known_settings()[name].metadata["check"](value)
+    table = table_of(setting)
+    if table is None:
+        return setting.metadata["check"](value)
+    if not isinstance(value, Mapping):
+        raise UnexpectedValueError("a table")
+    return build_settings(table, value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import runpy
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
@@ -16,7 +17,7 @@ import pytest
 from dsh_hookspecs import specs
 
 import dsh_runtime
-from dsh_runtime.loader.settings import HostSettings
+from dsh_runtime.loader.settings import HostSettings, table_of
 
 sys.path.insert(0, str(Path(__file__).parent))  # the kit stands beside the tests, which are no package
 from docs_kit import Reader, blocks_of
@@ -90,15 +91,24 @@ def test_the_hook_reference_names_every_hookspec() -> None:
 def test_the_config_reference_lists_every_host_setting_with_its_default() -> None:
     """A row per setting, no more and no fewer."""
     text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
-    rows = dict(re.findall(r"^\| `(\w+)` \| `([^`]*)` \|", text, re.MULTILINE))
-    shown = {field.name: toml_of(field.default) for field in attrs.fields(HostSettings)}
-    assert rows == shown
+    rows = dict(re.findall(r"^\| `([\w.]+)` \| `([^`]*)` \|", text, re.MULTILINE))
+    assert rows == dict(settings_of(HostSettings))
+
+
+def settings_of(cls: type, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Every setting of a table by its name, with its default; those of a table inside it as ``log.path``."""
+    for setting in attrs.fields(cls):
+        table = table_of(setting)
+        if table is None:
+            yield prefix + setting.name, toml_of(setting.default)
+        else:
+            yield from settings_of(table, f"{prefix}{setting.name}.")
 
 
 def toml_of(value: object) -> str:
     """A default as a config file would have it."""
-    if isinstance(value, bool):
-        return str(value).lower()
+    if isinstance(value, bool) or value is None:
+        return str(bool(value)).lower()
     return f'"{value}"' if isinstance(value, str) else f"{value:g}"
 
 

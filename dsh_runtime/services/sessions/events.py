@@ -83,10 +83,10 @@ class ApprovalDecided(Event):
 
 @frozen(slots=False, kw_only=True)
 class ToolResult(Event):
-    """What came of a call: content, error and meta, never the canonical value; and the story of its stages."""
+    """What came of a call: content, error and meta, never the canonical value; the story of its stages; its views."""
 
     type: ClassVar[str] = TOOL_RESULT
-    large: ClassVar[tuple[str, ...]] = ("error", "content", "meta", "story")
+    large: ClassVar[tuple[str, ...]] = ("error", "content", "meta", "story", "views")
     outcome: str
     code: str | None = None
     ms: float | None = None
@@ -94,6 +94,7 @@ class ToolResult(Event):
     content: Content | None = None
     meta: JsonValue = None
     story: JsonValue = None
+    views: JsonValue = None
 
 
 @frozen(slots=False, kw_only=True)

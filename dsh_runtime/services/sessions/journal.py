@@ -90,7 +90,11 @@ class Journal:
             raise LogError(f"call {exec.call_id!r} of tool {exec.name!r}: its arguments are {encoded.withheld}")
 
     async def finished(
-        self, exec: ToolExecution, result: ToolExecutionResult, story: Sequence[JsonValue] | None
+        self,
+        exec: ToolExecution,
+        result: ToolExecutionResult,
+        story: Sequence[JsonValue] | None,
+        views: JsonValue = None,
     ) -> None:
         """Commit the result of a call, and with it a call that was refused before :meth:`called`."""
         if exec.dry_run:
@@ -98,7 +102,7 @@ class Journal:
         if exec.token not in self._calls:
             await self._late_call(exec)
         try:
-            await self._note(exec, _result_event(result, story, self._calls[exec.token].began))
+            await self._note(exec, _result_event(result, story, views, self._calls[exec.token].began))
         finally:
             self._forget(exec.token)
 
@@ -202,14 +206,18 @@ class Journal:
             self.store.post_step(self.ending(session))
 
 
-def _result_event(result: ToolExecutionResult, story: Sequence[JsonValue] | None, began: float) -> ToolResult:
+def _result_event(
+    result: ToolExecutionResult, story: Sequence[JsonValue] | None, views: JsonValue, began: float
+) -> ToolResult:
     ms = round((perf_counter() - began) * 1000, 3)
+    content, meta = result.content, result.meta
     if not result.is_error:
-        return ToolResult(outcome="success", ms=ms, content=result.content, meta=result.meta, story=story)
+        return ToolResult(outcome="success", ms=ms, content=content, meta=meta, story=story, views=views)
     info = result.error.info
     error: dict[str, JsonValue] = {"message": result.error.message}
     if info is not None:
         error = {"name": info.name, "code": info.code, "plugin": info.plugin, **error}
     code = info.code if info is not None else None
-    content, meta = result.content, result.meta
-    return ToolResult(outcome="failure", code=code, ms=ms, error=error, content=content, meta=meta, story=story)
+    return ToolResult(
+        outcome="failure", code=code, ms=ms, error=error, content=content, meta=meta, story=story, views=views
+    )

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import trio
 from dsh_hookspecs import CodeDispatchLog, JsonValue, ToolExecution, ToolExecutionResult
@@ -30,6 +30,8 @@ from dsh_runtime.services.sessions.store import Store
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from dsh_runtime.services.sessions.encode import Redactor
 
 T = TypeVar("T")
 _DAY_MS: Final = 86_400_000
@@ -57,7 +59,7 @@ class Sessions(Service):
     async def start(self) -> None:
         """Open the log, close what dead processes left open, and begin the session of this process."""
         path = log_path(self.config.path)
-        self._scribe = Scribe(self.ctx.redact, self.config.max_event_bytes)
+        self._scribe = Scribe(self.redactor(), self.config.max_event_bytes)
         self._log: OpenLog = await trio.to_thread.run_sync(open_log, path, self.config.sync, self._clock())
         self._store = Store(self._log.db, path, max_queue_bytes=self.config.max_queue_bytes)
         self.ctx.effect(lambda: self._shut)
@@ -74,7 +76,16 @@ class Sessions(Service):
         self.ctx.on("approval/asked", journal.asked)
         self.ctx.on("approval/decided", journal.decided)
         if self.ctx.tools is not None:
-            self.ctx.tools.keep_record(journal)
+            self.ctx.tools.keep_record(self.recorder(journal))
+
+    def recorder(self, journal: Journal) -> Any:
+        """What the pipeline tells of its calls: the journal, or what tells it more."""
+        return journal
+
+    def redactor(self) -> Redactor | None:
+        """What masks every record."""
+        redact: Redactor | None = self.ctx.redact
+        return redact
 
     async def _resume(self) -> None:
         """Go on with the sessions that agents had when this service was restarted."""
@@ -153,10 +164,18 @@ class Sessions(Service):
         await self._journal.called(exec, plugin)
 
     async def finished(
-        self, exec: ToolExecution, result: ToolExecutionResult, story: Sequence[JsonValue] | None
+        self,
+        exec: ToolExecution,
+        result: ToolExecutionResult,
+        story: Sequence[JsonValue] | None,
+        *,
+        views: JsonValue = None,
     ) -> None:
-        """Commit the result of a call, before anybody gets it; also of a call that was refused before ``called``."""
-        await self._journal.finished(exec, result, story)
+        """Commit the result of a call, before anybody gets it; also of a call that was refused before ``called``.
+
+        ``views`` are the tool's own views of both, ``pending`` and ``completed``, as JSON: what a replay shows.
+        """
+        await self._journal.finished(exec, result, story, views)
 
     async def code_dispatch_start(self, exec: ToolExecution, sub_call_id: str, name: str) -> None:
         """Commit that the program of ``exec`` calls a tool."""

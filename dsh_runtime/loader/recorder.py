@@ -1,0 +1,99 @@
+"""The host's own record: the session log, mounted in front of what the config names.
+
+It stands first, so that it is there before any call and goes after the last one. Where it cannot be opened the host
+does not start; where it cannot write any more, calls are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+from dsh_hookspecs import JsonValue, ToolExecution, ToolExecutionResult
+
+from dsh_runtime.loader.model import HostConfig
+from dsh_runtime.loader.record import log_file
+from dsh_runtime.loader.views import views_of
+from dsh_runtime.services.sessions import Sessions, SessionsConfig
+
+if TYPE_CHECKING:
+    from dsh_runtime.core.context import Context
+    from dsh_runtime.services.sessions.journal import Journal
+    from dsh_runtime.tools.call import Call
+
+
+class HostSessions(Sessions):
+    """The session log of a host: it keeps views, and looks for the redactor when it writes.
+
+    A log that injected the redactor would have to be opened again whenever that comes or goes.
+    """
+
+    inject = {"tools": True}  # noqa: RUF012  # the base class declares it
+
+    def redactor(self) -> LateRedactor:
+        """What masks every record."""
+        self._redact = LateRedactor(self.ctx)
+        return self._redact
+
+    def recorder(self, journal: Journal) -> Recorder:
+        """What the pipeline tells of its calls."""
+        return Recorder(journal, self.ctx.tools.machine.calls, self._redact)
+
+
+def host_sessions(config: HostConfig) -> HostSessions:
+    """The session log that a config asks for, as a plugin."""
+    settings = config.host.log
+    return HostSessions(
+        SessionsConfig(
+            path=str(log_file(config)),
+            sync=settings.sync,
+            max_event_bytes=settings.max_event_bytes,
+            keep_days=settings.keep_days,
+            max_bytes=settings.max_bytes,
+        )
+    )
+
+
+class LateRedactor:
+    """The redactor of the moment, or the last that there was."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._last: Any = None
+
+    def text(self, text: str) -> str:
+        """The text with its secrets masked."""
+        redact = self._redact()
+        return text if redact is None else str(redact.text(text))
+
+    def value(self, value: JsonValue) -> JsonValue:
+        """The value with its secrets masked."""
+        redact = self._redact()
+        masked: JsonValue = value if redact is None else redact.value(value)
+        return masked
+
+    def _redact(self) -> Any:
+        self._last = self._ctx.get("redact") or self._last
+        return self._last
+
+
+@frozen(eq=False)
+class Recorder:
+    """The pipeline's journal: that of the session log, with the owner of each tool and the views of each call."""
+
+    _journal: Journal
+    _calls: Mapping[Any, Call]
+    _redact: LateRedactor
+
+    async def called(self, exec: ToolExecution) -> None:
+        """Put a call on record before any policy sees it."""
+        tool = self._calls[exec.token].tool
+        await self._journal.called(exec, tool.plugin if tool is not None else None)
+
+    async def finished(
+        self, exec: ToolExecution, result: ToolExecutionResult, story: list[dict[str, JsonValue]] | None
+    ) -> None:
+        """Put a result on record before anybody hears of it."""
+        views = views_of(self._calls[exec.token], result, self._redact.value)
+        await self._journal.finished(exec, result, story, views)
