@@ -6,7 +6,7 @@ call. But a scope that is entered late must not end up inside those that the bod
 Strategy: trio keeps a task's scopes as a chain of statuses, and has a setter for a status's parent (``TaskStatus``
 moves nurseries with it). A late scope is entered at the end of the chain, as any other, and then moved beneath what
 the body has opened, where it would stand had it been entered first. Nothing can be delivered meanwhile: the task is
-running. Where a trio keeps its chain otherwise, :func:`run_scoped` enters the scope first.
+running. With a trio of which that is not known, :func:`run_scoped` enters the scope first.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from dsh_runtime.tools.failures import Raised
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
 
+#: The versions of trio with which late scopes have been tried; any other one gets the scope first.
+_OLDEST, _NEWEST = (0, 30), (0, 35)
 #: The outcome of a body whose scope has swallowed its cancellation: the signal has stopped it.
 STOPPED = Raised(AbortError("the body was stopped"))
 
@@ -91,7 +93,9 @@ def run_scoped(coroutine: Coroutine[Any, Any, Any], signal: AbortSignal, call: C
 
 
 def _keeps_a_chain() -> bool:
-    """Whether this trio keeps a task's scopes as :class:`LateScope` knows them."""
+    """Whether this is a trio of which it is known that it keeps a task's scopes as :class:`LateScope` needs them."""
+    if not _OLDEST <= _version(trio.__version__) <= _NEWEST:
+        return False
     status: Any = getattr(getattr(trio._core, "_run", None), "CancelStatus", None)
     parent = getattr(status, "parent", None)
     return (
@@ -101,6 +105,10 @@ def _keeps_a_chain() -> bool:
         and hasattr(trio.lowlevel.Task, "_activate_cancel_status")
         and hasattr(trio.CancelScope, "_cancel_status")
     )
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
 
 
 run_body = run_late if _keeps_a_chain() else run_scoped
