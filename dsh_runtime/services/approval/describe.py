@@ -1,18 +1,19 @@
 """What a person reads who is asked about a call: the same text whatever the channel.
 
-Everything in it may come from a model or a remote server. So secrets are masked first; then what could steer a
-terminal, or pass for a line of the question, is written out; then long texts lose their middle, and say so.
+Everything in it may come from a model or a remote server. So secrets are masked first; then long texts lose their
+middle, and say so; then what could steer a terminal, or pass for a line of the question, is written out.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
 from attrs import frozen
-from dsh_hookspecs import ApprovalRequest, DiffCall, FileDiff, GenericCall, JsonValue, TerminalCall
+from dsh_hookspecs import ApprovalRequest, GenericCall, JsonValue, ToolCallView
+
+from dsh_runtime.cards import Bounds, Card, call_card, masked, to_text, visible
 
 #: A text within the arguments is shown up to so many characters, and the arguments as a whole up to so many.
 _TEXT: Final = 400
@@ -20,12 +21,9 @@ _WHOLE: Final = 4000
 _LINE: Final = 300
 #: What is nested deeper is left out.
 _DEPTH: Final = 100
-
-_UNSEEN: Final = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
-)
-"""Characters that are not seen, or change how others are: controls, directions, empty widths, halves of pairs."""
+_CARD: Final = Bounds(lines=60, columns=300, bytes=8 * 1024)
+_WHOLE_CARD: Final = Bounds(lines=1_000_000, columns=1_000_000, bytes=1 << 30)
+_INDENT: Final = 11
 
 
 class Redactor(Protocol):
@@ -47,30 +45,43 @@ class _Open:
 
 @frozen
 class RequestText:
-    """The parts of the question, each masked and safe to print. ``arguments`` has several lines, the others one each.
+    """The parts of the question, each masked and safe to print. ``arguments`` has several lines, the texts one each.
 
-    ``complete`` is false where something was left out for its length.
+    ``card`` is the call's own, where it says more than the arguments. ``complete`` is false where something was left
+    out for its length.
     """
 
     tool: str
     owner: str | None
     reason: str | None
-    details: tuple[str, ...]
+    card: Card | None
     arguments: str
     complete: bool
 
     def lines(self) -> Iterator[str]:
         """The text as a person reads it, line by line."""
-        yield f"tool       {self.tool}" + (f"  (plugin {self.owner})" if self.owner else "")
+        yield from self.heading()
+        if self.card is not None:
+            yield from _labelled("about", to_text(self.card).splitlines())
+        yield from self.ending()
+
+    def heading(self) -> Iterator[str]:
+        """What stands before the card."""
+        yield from _labelled("tool", [self.tool + (f"  (plugin {self.owner})" if self.owner else "")])
         if self.reason:
-            yield f"reason     {self.reason}"
-        for number, detail in enumerate(self.details):
-            yield f"{'about' if number == 0 else '':11}{detail}"
-        first, *others = self.arguments.split("\n")
-        yield f"arguments  {first}"
-        yield from (f"           {line}" for line in others)
+            yield from _labelled("reason", [self.reason])
+
+    def ending(self) -> Iterator[str]:
+        """What stands behind the card."""
+        yield from _labelled("arguments", self.arguments.split("\n"))
         if not self.complete:
-            yield "           (this is not all)"
+            yield from _labelled("", ["(this is not all)"])
+
+
+def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        yield f"{label:{_INDENT}}{line}".rstrip()
+        label = ""
 
 
 def describe_request(
@@ -82,15 +93,28 @@ def describe_request(
     """
     mask: Redactor = redact if redact is not None else _Open()
     cut = _Cut(not whole)
-    arguments = cut.json(mask.value(request.exec.arguments))
     line = _Lines(mask, cut)
+    card = None
+    if request.view is not None and _says_more(request.view, request):
+        card = call_card(masked(request.view, mask.value), bounds=_WHOLE_CARD if whole else _CARD)
     return RequestText(
         tool=line.of(request.exec.name),
         owner=line.of(owner) if owner else None,
         reason=line.of(request.reason) if request.reason else None,
-        details=tuple(line.of(detail) for detail in _details(request) if detail),
-        arguments=arguments,
-        complete=not cut.has_cut,
+        card=card,
+        arguments=cut.json(mask.value(request.exec.arguments)),
+        complete=not cut.has_cut and (card is None or card.whole),
+    )
+
+
+def _says_more(view: ToolCallView, request: ApprovalRequest) -> bool:
+    """Whether a view says anything beyond the tool's name and the arguments."""
+    return not (
+        isinstance(view, GenericCall)
+        and view.title == request.exec.name
+        and view.raw_input in (None, request.exec.arguments)
+        and not view.content
+        and not view.locations
     )
 
 
@@ -102,7 +126,7 @@ class _Lines:
     cut: _Cut
 
     def of(self, text: str) -> str:
-        return self.cut.text(_visible(" ".join(self.mask.text(text).split())), _LINE)
+        return visible(self.cut.text(" ".join(self.mask.text(text).split()), _LINE))
 
 
 class _Cut:
@@ -123,7 +147,7 @@ class _Cut:
     def json(self, value: JsonValue) -> str:
         """A value as readable JSON."""
         shown = json.dumps(self._shortened(value, _DEPTH), indent=2, ensure_ascii=False)
-        return self.text(_visible(shown), _WHOLE)
+        return "\n".join(map(visible, self.text(shown, _WHOLE).split("\n")))
 
     def _shortened(self, value: Any, depth: int) -> Any:
         """The value with long texts cut; names of members are not, since two might come to look the same."""
@@ -133,34 +157,7 @@ class _Cut:
             return value
         if depth == 0:
             self.has_cut = True
-            return "…"
+            return "… (deeper)"
         if isinstance(value, Mapping):
             return {key: self._shortened(member, depth - 1) for key, member in value.items()}
         return [self._shortened(item, depth - 1) for item in value]
-
-
-def _visible(text: str) -> str:
-    """The text with every unseen character written out; line breaks stay."""
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
-
-
-def _details(request: ApprovalRequest) -> Iterator[str]:
-    """What the pending view says beyond the arguments, a line each."""
-    view = request.view
-    if view is None:
-        return
-    if view.title != request.exec.name:
-        yield view.title
-    if isinstance(view, TerminalCall):
-        yield view.description or ""
-        yield f"in {view.cwd}" if view.cwd else ""
-    elif isinstance(view, DiffCall):
-        yield from map(_change, view.diffs)
-    elif isinstance(view, GenericCall):
-        yield from (f"{place.path}:{place.line}" if place.line else place.path for place in view.locations)
-
-
-def _change(diff: FileDiff) -> str:
-    old = 0 if diff.old_text is None else len(diff.old_text.splitlines())
-    new = len(diff.new_text.splitlines())
-    return f"{'creates' if diff.old_text is None else 'changes'} {diff.path} ({old} lines become {new})"

@@ -82,13 +82,15 @@ def _take_terminal(slave: int | None) -> Callable[[], None]:
 
 
 @asynccontextmanager
-async def _open_screen(*words: str, controlling: bool = True, **settings: Any) -> AsyncIterator[Screen]:
+async def _open_screen(controlling: bool = True, terminal: str = "dumb", **settings: Any) -> AsyncIterator[Screen]:
     master, slave = pty.openpty()
-    command = words or (sys.executable, str(HOST), json.dumps(settings))
+    command = [sys.executable, str(HOST), json.dumps(settings)]
+    environment = {**os.environ, "TERM": terminal}
     try:
         with trio.fail_after(PATIENCE):
             process = await trio.lowlevel.open_process(
                 command,
+                env=environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,
@@ -110,5 +112,5 @@ async def _open_screen(*words: str, controlling: bool = True, **settings: Any) -
 
 @pytest.fixture
 def open_screen() -> Callable[..., AbstractAsyncContextManager[Screen]]:
-    """``async with open_screen(**settings) as screen``."""
+    """``async with open_screen(**settings) as screen``; ``terminal`` is what TERM says."""
     return _open_screen

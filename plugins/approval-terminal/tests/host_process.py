@@ -17,6 +17,7 @@ import dsh_plugin_approval_terminal
 import trio
 import trio.testing
 from attrs import define, field
+from dsh_hookspecs import DiffCall, FileDiff
 
 from dsh_runtime import AbortController, Ask, Host, ToolDefinition, ToolExecutionInput, ToolOutput, open_host
 
@@ -84,7 +85,9 @@ async def main(settings: Settings) -> None:
         else:
             await host.ctx.plugin(dsh_plugin_approval_terminal).wait()
         await trio.testing.wait_all_tasks_blocked()
-        host.ctx.tools.register(ToolDefinition("echo", "", {"type": "object"}, ToolOutput({}), echo))
+        host.ctx.tools.register(
+            ToolDefinition("echo", "", {"type": "object"}, ToolOutput({}), echo, present_call=present)
+        )
         host.ctx.on("tools/pre-execute", lambda: Ask("sure?"))
         nursery.start_soon(note_interrupts)
         say(ready=sorted(os.listdir("/proc/self/fd")))
@@ -104,6 +107,11 @@ class Second:
 
     def apply(self, ctx: Any) -> None:
         ctx.on("approval/request", lambda: self.process.second_channel())
+
+
+def present(args: Any) -> Any:
+    """A card of the tool's own, where there is something to show."""
+    return DiffCall("Edit notes", [FileDiff("notes.txt", "old\n", f"{args['new']}\n")]) if "new" in args else None
 
 
 async def echo(args: Any, exec: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -208,6 +209,20 @@ async def test_arguments_cannot_steer_the_terminal(open_screen: Open) -> None:
         assert "\x1b" not in screen.shown
         assert "\u202e" not in screen.shown
         assert r"\u001b[2J" in screen.shown
+
+
+@pytest.mark.parametrize(("terminal", "coloured"), [("dumb", False), ("xterm", True)])
+async def test_the_calls_own_card_is_shown(open_screen: Open, terminal: str, coloured: bool) -> None:
+    """In colours where there are any; what the arguments hold steers nothing."""
+    async with open_screen(terminal=terminal) as screen:
+        await screen.says()
+        await screen.tells(call="c1", arguments={"new": "fresh\x1b[2J"})
+        await screen.sees_question()
+        text = re.sub(r"\x1b\[[0-9;]*m", "", screen.shown)
+        for part in ("Edit notes", "notes.txt", "- old", "+ fresh"):
+            assert part in text
+        assert "\x1b" not in text
+        assert ("\x1b[" in screen.shown) is coloured
 
 
 async def test_the_key_of_one_question_does_not_answer_the_next(open_screen: Open) -> None:

@@ -10,7 +10,7 @@ import trio
 from dsh_hookspecs import AbortSignal, ApprovalOutcome
 
 from dsh_plugin_approval_terminal._keys import read_key
-from dsh_plugin_approval_terminal._question import Question
+from dsh_plugin_approval_terminal._question import Question, drawn
 from dsh_plugin_approval_terminal._terminal import Terminal, open_terminal
 
 _PROMPT: Final = "Allow it once? [y]es, [N]o, show [a]ll: "
@@ -41,13 +41,13 @@ class _InterruptedError(Exception):
 
 
 async def _talk(terminal: Terminal, question: Question) -> ApprovalOutcome:
-    await terminal.write("\n" + question.short)
+    await terminal.write("\n" + drawn(question.short, terminal.looks))
     while True:
         terminal.forget_typed()
         await terminal.write(_PROMPT)
         key = read_key(await terminal.typed())
         if key == "all":
-            await terminal.write("all\n" + question.whole)
+            await terminal.write("all\n" + drawn(question.whole, terminal.looks))
         elif key == "interrupt":
             terminal.add("no (interrupted)\n")
             raise _InterruptedError

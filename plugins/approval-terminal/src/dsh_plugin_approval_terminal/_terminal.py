@@ -14,11 +14,24 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import trio
+from attrs import frozen
 
 DEVICE: Final = "/dev/tty"
 _FLAGS: Final = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
 _OUTPUT, _LOCAL, _CHARACTERS = 1, 3, 6
 _CHUNK: Final = 1024
+
+
+#: What a terminal that does not say how wide it is takes for its width.
+_WIDTH: Final = 80
+
+
+@frozen
+class Looks:
+    """What a terminal can show."""
+
+    width: int
+    colour: bool
 
 
 class NoTerminalError(Exception):
@@ -51,6 +64,13 @@ class Terminal:
         """Whether the process is in the foreground. One in the background is stopped when it reads."""
         with _failing_as_no_terminal():
             return os.tcgetpgrp(self._fd) == os.getpgrp()
+
+    @property
+    def looks(self) -> Looks:
+        """How wide it is, and whether it has colours and may use them."""
+        with _failing_as_no_terminal():
+            width = os.get_terminal_size(self._fd).columns or _WIDTH
+        return Looks(width, os.environ.get("TERM", "dumb") != "dumb" and not os.environ.get("NO_COLOR"))
 
     @contextlib.contextmanager
     def one_key_at_a_time(self) -> Iterator[None]:

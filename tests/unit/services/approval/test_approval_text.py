@@ -124,16 +124,31 @@ def test_long_names_that_differ_in_the_middle_stay_two() -> None:
 
 
 @pytest.mark.parametrize(
-    ("view", "lines"),
+    ("view", "shown"),
     [
-        (TerminalCall("Run ls", description="List", cwd="/tmp"), ["Run ls", "List", "in /tmp"]),
+        (TerminalCall("ls -l", description="List", cwd="/tmp"), ["ls -l", "List", "in /tmp"]),
         (GenericCall("Read", locations=(FileLocation("a.py", 3), FileLocation("b"))), ["Read", "a.py:3", "b"]),
-        (
-            DiffCall("Edit", (FileDiff("a", "1\n2\n", "1\n"), FileDiff("b", None, "x"))),
-            ["Edit", "changes a (2 lines become 1)", "creates b (0 lines become 1)"],
-        ),
-        (GenericCall("sh"), []),
+        (DiffCall("Edit", (FileDiff("a", "1\n2\n", "1\n"),)), ["Edit", "- 2"]),
+        (GenericCall("sh", raw_input={"other": 1}), ["other: 1"]),
     ],
 )
-def test_the_view_says_what_the_call_is_about(view: Any, lines: list[str]) -> None:
-    assert list(describe_request(request({}, view=view)).details) == lines
+def test_the_calls_own_card_says_what_it_is_about(view: Any, shown: list[str]) -> None:
+    """Between reason and arguments, which are shown whatever the card says."""
+    text = text_of({"real": True}, view=view)
+    about = text[text.index("about") : text.index("arguments")]
+    assert all(part in about for part in shown)
+    assert '"real": true' in text
+
+
+@pytest.mark.parametrize("view", [None, GenericCall("sh"), GenericCall("sh", raw_input={"a": 1})])
+def test_a_card_that_says_no_more_than_the_arguments_is_left_out(view: Any) -> None:
+    assert describe_request(request({"a": 1}, view=view)).card is None
+
+
+def test_a_card_that_is_cut_is_not_all() -> None:
+    """The whole of it can be had."""
+    view = DiffCall("Edit", (FileDiff("a", None, "line\n" * 500 + "LAST\n"),))
+    assert text_of({}, view=view).endswith("(this is not all)")
+    whole = text_of({}, view=view, whole=True)
+    assert "LAST" in whole
+    assert "not all" not in whole
