@@ -44,7 +44,7 @@ class Host:
 
     async def written(self, count: int) -> list[dict[str, Any]]:
         """The records in the file, once there are so many."""
-        await until(lambda: self.path.is_file() and len(records(self.path)) >= count)
+        await until(lambda: len(records(self.path)) >= count)
         return records(self.path)
 
 
@@ -56,12 +56,20 @@ async def audited(path: Path, *more: Any, **config: Any) -> AsyncIterator[Host]:
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    """The records of a file; a line that is none fails."""
-    return [json.loads(line) for line in text_of(path).splitlines()]
+    """The records of a file, and of the one that was moved aside before it; a line that is none fails.
+
+    What stands behind the last line break is being written.
+    """
+    return [json.loads(line) for line in text_of(path).split("\n")[:-1]]
 
 
 def text_of(path: Path) -> str:
-    return path.read_text(encoding="ascii")
+    return "".join(file.read_text(encoding="ascii") for file in (moved(path), path) if file.is_file())
+
+
+def moved(path: Path) -> Path:
+    """Where a file is moved aside to."""
+    return path.with_name(f"{path.name}.1")
 
 
 async def until(condition: Callable[[], bool]) -> None:
