@@ -20,6 +20,9 @@ COMMANDS: Final = {
     "check": "dsh_runtime.cli.check",
     "config": "dsh_runtime.cli.config",
     "mcp": "dsh_runtime.cli.mcp",
+    "log": "dsh_runtime.cli.record.log",
+    "explain": "dsh_runtime.cli.record.explain",
+    "replay": "dsh_runtime.cli.record.replay",
     "completion": "dsh_runtime.cli.completion",
 }
 """The commands in the order of the help, and the modules whose ``command`` they are."""

@@ -69,7 +69,7 @@ async def _call(
     from dsh_runtime.cli.session import call_tool, open_session
 
     async with open_session(options, record=True) as host:
-        arguments = build_arguments(document, pairs, _parameters_of(host, name), name)
+        arguments = build_arguments(document, pairs, parameters_of(host, name), name)
         await ask_at_terminal(host)
         if output.look == "rich":
             result = await _call_on_screen(interruption, output, host, name, arguments)
@@ -82,7 +82,6 @@ async def _call(
 async def _call_on_screen(
     interruption: Interruption, output: Output, host: Host, name: str, arguments: Any
 ) -> ToolExecutionResult:
-    from dsh_runtime.cli.asking import ask_at_terminal
     from dsh_runtime.cli.screen import CallScreen, can_be_shown
     from dsh_runtime.cli.session import call_tool
 
@@ -97,7 +96,8 @@ async def _call_on_screen(
     return result
 
 
-def _parameters_of(host: Host, name: str) -> Any:
+def parameters_of(host: Host, name: str) -> Any:
+    """The schema of a tool's parameters; the tool has to be there."""
     definition = host.ctx.tools.get(name)
     if definition is None:
         from dsh_runtime.loader.errors import did_you_mean, quoted

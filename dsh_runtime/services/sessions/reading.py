@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     pass
 
 _PAGE: Final = 2_000
+_NO_END: Final = 2**62
 
 
 @frozen
@@ -115,6 +116,12 @@ _CALLS: Final = """
     LEFT JOIN events r ON r.session = c.session AND r.call = c.seq AND r.type = 'tool/result'
     WHERE c.type = 'tool/call' AND {where} ORDER BY c.id DESC LIMIT ?"""
 
+# The ids that begin with a text, as many as are needed to see that there are several.
+_CALL_IDS: Final = """
+    SELECT DISTINCT e.call_id FROM events e JOIN sessions s ON s.number = e.session
+    WHERE e.type = 'tool/call' AND e.call_id >= ?1 AND e.call_id < ?1 || char(1114111)
+        AND substr(e.call_id, 1, length(?1)) = ?1 {where} ORDER BY e.call_id LIMIT 3"""
+
 _EVENT: Final = """
     SELECT e.id, s.id, e.seq, e.time, e.type, e.call, e.payload
     FROM events e JOIN sessions s ON s.number = e.session"""
@@ -152,9 +159,11 @@ class Reader:
         """Close the connection."""
         self._db.close()
 
-    def sessions(self, *, limit: int = 100) -> list[SessionInfo]:
-        """The sessions, the newest first."""
-        return [SessionInfo(*row) for row in self._rows(_SESSIONS.format(where="true"), limit)]
+    def sessions(self, *, limit: int = 100, without_idle: str | None = None) -> list[SessionInfo]:
+        """The sessions, the newest first; without those of one front door that have no calls."""
+        where = "s.front_door IS NOT ? OR EXISTS (SELECT 1 FROM events c WHERE c.session = s.number AND c.type = ?)"
+        rows = self._rows(_SESSIONS.format(where=where), without_idle, "tool/call", limit)
+        return [SessionInfo(*row) for row in rows]
 
     def session(self, id: str) -> SessionInfo:
         """A session by its id, or by a beginning of it that no other has."""
@@ -187,7 +196,35 @@ class Reader:
         if not found:
             text = f"call {call_id!r} of {str(self.path)!r}: there is none; list the calls"
             raise LogError(text, code="UNKNOWN_CALL")
-        [info] = found
+        return self._record(found[0])
+
+    def find_call(self, start: str, *, session: str | None = None) -> CallRecord:
+        """The newest call of an id, or of the only id that begins so."""
+        where = "" if session is None else "AND s.id = ?2"
+        rows = self._rows(_CALL_IDS.format(where=where), start, *([] if session is None else [session]))
+        ids = [id for (id,) in rows]
+        if start not in ids and len(ids) > 1:
+            text = f"call {start!r} of {str(self.path)!r}: several begin so ({', '.join(ids)}); give more of the id"
+            raise LogError(text, code="UNKNOWN_CALL")
+        return self.call(ids[0] if ids and start not in ids else start, session=session)
+
+    def call_at(self, session: str, seq: int) -> CallRecord:
+        """The call at a place of a session."""
+        rows = self._rows(_CALLS.format(where="s.id = ? AND c.seq = ?"), session, seq, 1)
+        if not rows:
+            text = f"call {seq} of session {session!r} of {str(self.path)!r}: there is none; list the calls"
+            raise LogError(text, code="UNKNOWN_CALL")
+        return self._record(CallInfo(*rows[0]))
+
+    def nested(self, record: CallRecord, *, limit: int = 1_000) -> list[CallRecord]:
+        """The calls that were made inside a call, at whatever depth, in order."""
+        root = record.events[0].payload.get("root") or record.info.call_id
+        last = record.events[-1].seq if record.info.outcome != "open" else _NO_END
+        where = "s.id = ? AND c.seq > ? AND c.seq < ? AND json_extract(c.payload, '$.root') = ?"
+        rows = self._rows(_CALLS.format(where=where), record.info.session, record.info.seq, last, root, limit)
+        return [self._record(CallInfo(*row)) for row in reversed(rows)]
+
+    def _record(self, info: CallInfo) -> CallRecord:
         rows = self._rows(_EVENTS_OF_CALL, info.session, info.seq, info.seq)
         return CallRecord(info, tuple(StoredEvent(*row) for row in rows))
 
