@@ -23,7 +23,7 @@ def test_it_is_found_by_its_entry_point() -> None:
     (entry,) = entry_points(group="dsh.plugins", name="mcp-server")
     plugin = entry.load()
     assert plugin is dsh_plugin_mcp_server
-    assert (plugin.name, plugin.inject, plugin.Config) == ("mcp-server", ["tools"], Config)
+    assert (plugin.name, plugin.inject, plugin.Config) == ("mcp-server", {"tools": True, "sessions": False}, Config)
 
 
 def test_the_sdk_is_not_imported_before_a_client_is_served() -> None:

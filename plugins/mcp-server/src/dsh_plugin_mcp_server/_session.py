@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -39,11 +40,27 @@ async def serve_client(ctx: Context, config: Config, transport: Transport) -> No
     """Serve one client on behalf of a scope made for it; return when it has left."""
     scope = ctx.scope()
     try:
-        await _Session(ctx, scope, config, transport).run()
+        async with _on_record(ctx, scope):
+            await _Session(ctx, scope, config, transport).run()
     finally:
         # Whoever ends the plugin may have ended the scope already; twice is the same as once.
         with trio.CancelScope(shield=True):
             await scope.dispose()
+
+
+@asynccontextmanager
+async def _on_record(ctx: Context, scope: Scope) -> AsyncIterator[None]:
+    """Give the client a session in the host's log for the body, where there is one."""
+    sessions = ctx.get("sessions")
+    if sessions is None:
+        yield
+        return
+    session = await sessions.open_session(scope.key, label="MCP client", front_door="mcp")
+    try:
+        yield
+    finally:
+        with trio.CancelScope(shield=True):
+            await session.close()
 
 
 class _Session:
