@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar, overload
+from types import UnionType
+from typing import Any, Generic, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from dsh_hookspecs import Content, HarnessError, JsonValue, ToolArgsError, ToolRunContext
 
@@ -27,6 +28,20 @@ class ToolDefinitionError(HarnessError):
     default_code = "TOOL_INVALID"
 
 
+Body: TypeAlias = Callable[[A, ToolRunContext], Awaitable[V] | V] | Callable[[A], Awaitable[V] | V]
+
+
+class ToolOptions(TypedDict, Generic[A], total=False):
+    """What a tool may declare beside name, description, parameters, output and body."""
+
+    finalize_content: Callable[[Any, Any], Content | None] | None
+    timeout: float | None
+    is_concurrency_safe: Callable[[A], bool] | None
+    idempotent: bool
+    present_call: Callable[[A], Any] | None
+    present_result: Callable[[A, Any], Any] | None
+
+
 @overload
 def define_tool(
     *,
@@ -34,15 +49,10 @@ def define_tool(
     description: str,
     parameters: type[A],
     output: type[V],
-    execute: Callable[[A, ToolRunContext], Awaitable[V]] | Callable[[A, ToolRunContext], V],
+    execute: Body[A, V],
     render: Callable[[A, V], Content] | None = None,
     presentation_meta: Callable[[A, V], JsonValue] | None = None,
-    finalize_content: Callable[[Any, Any], Content | None] | None = None,
-    timeout: float | None = None,
-    is_concurrency_safe: Callable[[A], bool] | None = None,
-    idempotent: bool = False,
-    present_call: Callable[[A], Any] | None = None,
-    present_result: Callable[[A, Any], Any] | None = None,
+    **options: Unpack[ToolOptions[A]],
 ) -> ToolDefinition: ...
 
 
@@ -51,17 +61,40 @@ def define_tool(
     *,
     name: str,
     description: str,
-    parameters: Mapping[str, Any] | type[Any],
-    output: ToolOutput | Mapping[str, Any] | type[Any],
-    execute: Callable[..., Any],
+    parameters: type[A],
+    output: ToolOutput | Mapping[str, Any] | UnionType,
+    execute: Body[A, Any],
+    render: Callable[[A, Any], Content] | None = None,
+    presentation_meta: Callable[[A, Any], JsonValue] | None = None,
+    **options: Unpack[ToolOptions[A]],
+) -> ToolDefinition: ...
+
+
+@overload
+def define_tool(
+    *,
+    name: str,
+    description: str,
+    parameters: Mapping[str, Any],
+    output: type[V],
+    execute: Body[Any, V],
+    render: Callable[[Any, V], Content] | None = None,
+    presentation_meta: Callable[[Any, V], JsonValue] | None = None,
+    **options: Unpack[ToolOptions[Any]],
+) -> ToolDefinition: ...
+
+
+@overload
+def define_tool(
+    *,
+    name: str,
+    description: str,
+    parameters: Mapping[str, Any],
+    output: ToolOutput | Mapping[str, Any] | UnionType,
+    execute: Body[Any, Any],
     render: Callable[[Any, Any], Content] | None = None,
     presentation_meta: Callable[[Any, Any], JsonValue] | None = None,
-    finalize_content: Callable[[Any, Any], Content | None] | None = None,
-    timeout: float | None = None,
-    is_concurrency_safe: Callable[[Any], bool] | None = None,
-    idempotent: bool = False,
-    present_call: Callable[[Any], Any] | None = None,
-    present_result: Callable[[Any, Any], Any] | None = None,
+    **options: Unpack[ToolOptions[Any]],
 ) -> ToolDefinition: ...
 
 
@@ -74,12 +107,7 @@ def define_tool(
     execute: Callable[..., Any],
     render: Callable[[Any, Any], Content] | None = None,
     presentation_meta: Callable[[Any, Any], JsonValue] | None = None,
-    finalize_content: Callable[[Any, Any], Content | None] | None = None,
-    timeout: float | None = None,
-    is_concurrency_safe: Callable[[Any], bool] | None = None,
-    idempotent: bool = False,
-    present_call: Callable[[Any], Any] | None = None,
-    present_result: Callable[[Any, Any], Any] | None = None,
+    **options: Unpack[ToolOptions[Any]],
 ) -> ToolDefinition:
     """Declare a tool.
 
@@ -99,14 +127,15 @@ def define_tool(
         parameters=schema,
         output=declared,
         execute=_body(execute, unstructure, name),
-        finalize_content=finalize_content,
-        timeout=timeout,
-        is_concurrency_safe=_checked(is_concurrency_safe, check),
-        idempotent=idempotent,
-        present_call=_checked(present_call, check),
-        present_result=_checked(present_result, check),
         check=check,
+        **_checked_options(options, check),
     )
+
+
+def _checked_options(options: Mapping[str, Any], check: ArgumentCheck) -> dict[str, Any]:
+    """The options, with arguments checked and typed where a function takes them."""
+    typed = ("is_concurrency_safe", "present_call", "present_result")
+    return {key: _checked(value, check) if key in typed else value for key, value in options.items()}
 
 
 @overload
@@ -159,8 +188,6 @@ def tool_from(
     declared, unstructure = _output(returned_by(function), render, options.get("presentation_meta"), tool_name)
     wants_exec = "exec" in inspect.signature(function).parameters
     rest = {key: value for key, value in options.items() if key != "presentation_meta"}
-    for key in ("is_concurrency_safe", "present_call", "present_result"):
-        rest[key] = _checked(rest.get(key), check)
     return ToolDefinition(
         name=tool_name,
         description=description or signature.description,
@@ -168,7 +195,7 @@ def tool_from(
         output=declared,
         execute=_body(_by_keyword(function, wants_exec), unstructure, tool_name),
         check=check,
-        **rest,
+        **_checked_options(rest, check),
     )
 
 
