@@ -39,7 +39,7 @@ async def first_answer(*channels: Channel) -> ApprovalOutcome:
             nursery.start_soon(ask, channel)
     if failures:
         raise failures[0]
-    return min(answers, key=_leniency, default="unavailable")
+    return min(answers, key=_leniency) if answers else "unavailable"
 
 
 def _leniency(answer: ApprovalOutcome) -> int:
