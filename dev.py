@@ -34,9 +34,9 @@ def projects() -> list[Path]:
     return [ROOT / "hookspecs", ROOT, *plugins]
 
 
-def run(*command: str | Path) -> None:
-    """Run a command in the repository; stop with its exit code if it fails."""
-    code = subprocess.run([str(part) for part in command], cwd=ROOT, check=False).returncode
+def run(*command: str | Path, folder: Path = ROOT) -> None:
+    """Run a command, in the repository unless told otherwise; stop with its exit code if it fails."""
+    code = subprocess.run([str(part) for part in command], cwd=folder, check=False).returncode
     if code:
         sys.exit(code)
 
@@ -98,11 +98,12 @@ def test(arguments: list[str]) -> None:
 
 
 def lint() -> None:
-    """Style, types and layering."""
+    """Style, types and layering: all three are told, whichever fails."""
     python = prepared()
-    run(BIN / "ruff", "check", ".")
-    run(python, "-m", "mypy")
-    run(BIN / "lint-imports")
+    checks = ([str(BIN / "ruff"), "check", "."], [str(python), "-m", "mypy"], [str(BIN / "lint-imports")])
+    failed = [check for check in checks if subprocess.run(check, cwd=ROOT, check=False).returncode]
+    if failed:
+        sys.exit(1)
 
 
 def main(arguments: list[str]) -> None:
@@ -112,18 +113,20 @@ def main(arguments: list[str]) -> None:
     command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
     if command == "demo":
         prepared()
-        run(BIN / "dsh-run", "demo")
+        run(BIN / "dsh-run", "demo", folder=Path.cwd())
     elif command == "test":
         test(rest)
     elif command == "lint":
         lint()
     elif command == "run":
         prepared()
-        run(BIN / "dsh-run", *rest)
+        run(BIN / "dsh-run", *rest, folder=Path.cwd())
     elif command == "install":
         install(Path(sys.executable))
+    elif command in ("", "-h", "--help", "help"):
+        print(__doc__)
     else:
-        sys.exit(__doc__)
+        sys.exit(f"dev.py has no command {command!r}\n\n{__doc__}")
 
 
 if __name__ == "__main__":

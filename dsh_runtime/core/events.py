@@ -148,6 +148,17 @@ class EventTable:
             listeners.append((self.listener(event.info.name, function, fiber, warn=False), band))
         return listeners
 
+    def check_unmarked(self, source: Any, plugin: str) -> None:
+        """Raise if a plugin has a function with a hook's name and no marker: policy that nobody would hear."""
+        for hook in self._by_hook():
+            function = getattr(source, hook, None)
+            marked = hasattr(function, "dsh_impl") or hasattr(function, "dsh_spec")
+            if inspect.isroutine(function) and not marked:
+                raise HookError(
+                    f"plugin {plugin!r} has a function {hook!r} that is not marked as a hook and would never be asked; "
+                    "put @hookimpl above it, or rename it"
+                )
+
     def listeners(self, name: str, scopes: tuple[Hashable, ...] = ()) -> tuple[Listener, ...]:
         """Who hears a dispatch of ``name`` for a scope and its ancestors (nearest first), in order."""
         if self._ledger.versions.get("on", 0) != self._resolved_at:

@@ -79,7 +79,8 @@ class Kernel:
         self._changed()
 
     def carry_hooks(self, fiber: Fiber) -> None:
-        """Register the ``@hookimpl`` functions of a fiber's plugin."""
+        """Register the ``@hookimpl`` functions of a fiber's plugin; one that lacks the marker is refused."""
+        self.events.check_unmarked(fiber.spec.source, fiber.id)
         for listener, band in self.events.carrier_listeners(fiber.spec.hooks, fiber):
             fiber.ctx._listen(listener, band)
 

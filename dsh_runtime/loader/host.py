@@ -27,6 +27,7 @@ from dsh_runtime.loader.model import NO_TRACE, HostConfig, PluginRow, Trace
 from dsh_runtime.loader.plugin_config import build_config
 from dsh_runtime.loader.record import RECORD, keeps_record, record_problem
 from dsh_runtime.loader.resolve import resolve_plugin
+from dsh_runtime.loader.start import StartWatch, settle_within, too_late
 from dsh_runtime.services.approval.service import ApprovalSettings
 from dsh_runtime.services.approval.service import install as install_approval
 from dsh_runtime.tools.machine import ToolSettings
@@ -121,14 +122,21 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
         )
         install_approval(ctx, ApprovalSettings(settings.approval, settings.approval_timeout))
         host = Host(ctx, config)
-        if keeps_record(config):
-            host.plugins.append(_mount_record(ctx, config))
-        for row in config.rows:
-            if row.enabled:
-                host.plugins.append(_mount_row(ctx, row))
-        host.plugins.extend(_mount_object(ctx, plugin) for plugin in self._objects)
-        await ctx.fiber.kernel.settle()
+        watch = StartWatch(ctx.fiber.kernel)
+        with watch.telling():
+            if keeps_record(config):
+                host.plugins.append(_mount_record(ctx, config))
+            for row in config.rows:
+                if row.enabled:
+                    with watch.importing(row.id):
+                        plugin = _mount_row(ctx, row)
+                    host.plugins.append(plugin)
+            host.plugins.extend(_mount_object(ctx, plugin) for plugin in self._objects)
+            late = await settle_within(ctx.fiber.kernel, settings.start_timeout)
+        if late:
+            raise HostError(_too_late(host, late))
         problems = [problem for plugin in host.plugins for problem in problems_of(plugin, config)]
+        problems += _mode_problems(ctx, config)
         if problems and self._strict:
             raise HostError(problems)
         return host
@@ -143,6 +151,21 @@ def _policy_timeout(config: HostConfig) -> float | None:
     """The limit that is stated, else the default of a host with a config file, else none."""
     stated = ("host", "policy_timeout") in config.trace.places
     return config.host.policy_timeout if stated or config.sources else None
+
+
+def _mode_problems(ctx: Context, config: HostConfig) -> list[ConfigProblem]:
+    """In mode ``code`` a model sees nothing but ``run_code``: without it the host would have no tools."""
+    if config.host.presentation != "code" or ctx.tools.get("run_code") is not None:
+        return []
+    path = ("host", "presentation")
+    text = "presentation = 'code' shows a model the tool 'run_code' alone, which no plugin provides; use 'native'"
+    return [ConfigProblem(path, text, config.where(path))]
+
+
+def _too_late(host: Host, late: list[Fiber]) -> list[ConfigProblem]:
+    origins = {plugin.fiber: plugin.row.origin for plugin in host.plugins if plugin.row is not None}
+    limit = host.config.host.start_timeout
+    return [ConfigProblem((), too_late(fiber, limit), origins.get(fiber)) for fiber in late]
 
 
 def _mount_record(ctx: Context, config: HostConfig) -> LoadedPlugin:

@@ -10,6 +10,7 @@ cancellation, an interrupt) goes on its way after the finish has told the observ
 from __future__ import annotations
 
 import inspect
+import logging
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +37,7 @@ from dsh_hookspecs import (
 from dsh_hookspecs._signals import LinkedSignal
 
 from dsh_runtime.core.chain import listener_of
-from dsh_runtime.core.errors import ScopeClosedError
+from dsh_runtime.core.errors import HookError, ScopeClosedError
 from dsh_runtime.core.events import Listener, emit
 from dsh_runtime.tools.body import CallerCancelled
 from dsh_runtime.tools.definition import RESERVED_NAMES, ToolExecutionInput
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from dsh_runtime.tools.machine import Machine, Pipeline
     from dsh_runtime.tools.registry import Journal
 
+_log = logging.getLogger("dsh.tools")
 _DENIED_BY_PERSON: Final = {
     "rejected": ("APPROVAL_REJECTED", "a person was asked and said no"),
     "expired": ("APPROVAL_EXPIRED", "a person was asked and did not answer in time"),
@@ -168,6 +170,7 @@ class Call:
                 result = self.after_abort(result)
             return result
         except ListenerFailed as failed:
+            _log.error("call %r of %r fails closed: %s", self.exec.call_id, self.exec.name, failed, exc_info=failed.bug)
             return failure_of_listener(failed)
         except Refused as refused:
             return refused.result
@@ -219,9 +222,11 @@ class Call:
         refused = None
         try:
             pipeline = self.pipeline = machine.pipeline(call.agent)
-        except (ScopeClosedError, TypeError) as error:
+        except ScopeClosedError as error:
             pipeline = self.pipeline = machine.pipeline(None)
-            refused = failure_of(error, plugin=None, default_code="SCOPE_CLOSED")
+            refused = failure_of(error, plugin=None)
+        except TypeError:  # The agent has no hash: it can be no scope's key.
+            return self._malformed()
         else:
             self.tool = pipeline.find(call.name)
             if machine.kernel.closed_by is not None and call.parent not in machine.calls:
@@ -257,8 +262,8 @@ class Call:
         self.signal = LinkedSignal(())
         self.exec = make_execution(str(call.call_id), str(call.name), None, self.signal, None, None, None, self.token)
         text = (
-            f"a call has a text as call_id and name and an AbortSignal as signal, not {call.call_id!r:.100}, "
-            f"{call.name!r:.100} and {call.signal!r:.100}"
+            "a call has a text as call_id and name, an AbortSignal as signal and an agent that can be a scope's key, "
+            f"not {call.call_id!r:.100}, {call.name!r:.100}, {call.signal!r:.100} and {call.agent!r:.100}"
         )
         return failure(text, code="INVALID_ARGS", name="ToolArgsError")
 
@@ -330,6 +335,9 @@ class Call:
         except ORDINARY as error:
             cause = sole(error)
             listener = listener_of(error)
+            if isinstance(cause, HookError) and listener is not None:
+                # A channel that gives rubbish: the core's message says it all.
+                raise ListenerFailed(listener.plugin, str(cause)) from error
             who = listener.where if listener is not None else "the approval service"
             text = f"{who} raised {type(cause).__name__} when asked for approval: {message_of(cause)}"
             raise ListenerFailed(listener.plugin if listener is not None else "approval", text, error) from error

@@ -6,6 +6,7 @@ that the dispatch made itself is known; any other result that a wrapper returns 
 
 from __future__ import annotations
 
+import logging
 import types
 from collections.abc import Awaitable, Generator, Sequence
 from functools import partial
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 import trio
 from attrs import evolve
 from dsh_hookspecs import (
+    AbortError,
     AbortSignal,
     ContextMessage,
+    HarnessError,
     ToolArgsError,
     ToolErrorInfo,
     ToolExecutionFailure,
@@ -50,6 +53,7 @@ from dsh_runtime.tools.story import describe
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
 
+_log = logging.getLogger("dsh.tools")
 _RESULTS = (ToolExecutionSuccess, ToolExecutionFailure)
 
 
@@ -286,6 +290,8 @@ class Dispatch:
             if run.contexts:
                 contexts = frozen_contexts(run.contexts, self._call.machine.settings.max_depth)
             if type(outcome) is Raised:
+                if not isinstance(outcome.error, (HarnessError, AbortError)):
+                    _log.info("tool %r of plugin %r raised", tool.name, tool.plugin, exc_info=outcome.error)
                 return failure_of(outcome.error, plugin=tool.plugin, contexts=contexts)
             return self.rendered(outcome, contexts, run.concluded)
         except ORDINARY as error:

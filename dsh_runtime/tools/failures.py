@@ -22,6 +22,11 @@ class ListenerFailed(Exception):  # noqa: N818 - control flow
         self.plugin = plugin
         self.cause = cause
 
+    @property
+    def bug(self) -> BaseException | None:
+        """The cause, if it is a bug and not an error raised on purpose: its traceback is worth a log."""
+        return None if isinstance(self.cause, HarnessError) else self.cause
+
 
 class Raised:
     """What a threaded body raised; carried as a value, since a coroutine cannot let every exception through."""
