@@ -13,18 +13,19 @@ _MARK: Final = "… [cut]"
 
 def weighs_more(value: JsonValue, limit: int) -> bool:
     """Whether a value has more than ``limit`` characters and members; its JSON text is never shorter than that."""
-    pending: list[Any] = [value]
-    total = 0
-    while pending:
-        item = pending.pop()
-        if isinstance(item, str):
-            total += len(item)
-        elif isinstance(item, dict):
-            total += len(item) + sum(map(len, item))
-            pending.extend(item.values())
-        elif isinstance(item, (list, tuple)):
-            total += len(item)
-            pending.extend(item)
+    containers: list[Any] = [[value]]
+    total = -1
+    while containers:
+        children = containers.pop()
+        total += len(children)
+        if isinstance(children, dict):
+            total += sum(map(len, children))
+            children = children.values()
+        for child in children:
+            if isinstance(child, str):
+                total += len(child)
+            elif isinstance(child, (dict, list, tuple)):
+                containers.append(child)
         if total > limit:
             return True
     return False

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
+from functools import cache
+from json import encoder
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from attrs import frozen
+from attrs import define
 from dsh_hookspecs import JsonValue
 
 from dsh_runtime.services.sessions.bounds import cut_down, json_size, weighs_more
@@ -26,7 +29,6 @@ LARGE: Final = 32_768
 _SHORT: Final = 1_000
 
 _log = logging.getLogger(__name__)
-_dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False, default=repr).encode
 _dumps_ascii = json.JSONEncoder(separators=(",", ":"), check_circular=False, default=repr).encode
 
 
@@ -37,7 +39,7 @@ class Redactor(Protocol):
     def value(self, value: JsonValue) -> JsonValue: ...
 
 
-@frozen(slots=False)
+@define
 class Encoded:
     """A payload as it is written: its text, its masked members, and whether the redactor failed."""
 
@@ -65,13 +67,26 @@ def encode(event: Event, redact: Redactor | None, limit: int, *, small: bool = F
 
 
 def is_large(event: Event) -> bool:
-    """Whether encoding takes long enough to do it elsewhere."""
-    return weighs_more(event.__dict__, LARGE)
+    """Whether encoding takes long enough to do it elsewhere: a look at those members alone that may be large."""
+    members = event.__dict__
+    return weighs_more([members[name] for name in event.large], LARGE)
+
+
+@cache
+def _compact() -> Callable[[Any], str]:
+    """The encoder, made once: ``JSONEncoder.encode`` makes its inner one anew for each value, a third of the cost."""
+    plain = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False, default=repr)
+    make: Any = getattr(encoder, "c_make_encoder", None)
+    try:
+        inner = make(None, repr, encoder.encode_basestring, None, ":", ",", False, False, True)
+    except TypeError:  # an interpreter without it, or one in which it takes other arguments
+        return plain.encode
+    return lambda value: "".join(inner(value, 0))
 
 
 def dump(value: Any) -> str:
     """Compact JSON; text that UTF-8 cannot carry (lone surrogates) is escaped."""
-    text = _dumps(value)
+    text = _compact()(value)
     if not text.isascii():
         try:
             text.encode()

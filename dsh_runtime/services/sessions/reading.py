@@ -202,7 +202,7 @@ class Reader:
         """The newest call of an id, or of the only id that begins so."""
         where = "" if session is None else "AND s.id = ?2"
         rows = self._rows(_CALL_IDS.format(where=where), start, *([] if session is None else [session]))
-        ids = [id for (id,) in rows]
+        ids = [row[0] for row in rows]
         if start not in ids and len(ids) > 1:
             text = f"call {start!r} of {str(self.path)!r}: several begin so ({', '.join(ids)}); give more of the id"
             raise LogError(text, code="UNKNOWN_CALL")
