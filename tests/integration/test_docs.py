@@ -109,7 +109,9 @@ def toml_of(value: object) -> str:
     """A default as a config file would have it."""
     if isinstance(value, bool) or value is None:
         return str(bool(value)).lower()
-    return f'"{value}"' if isinstance(value, str) else f"{value:g}"
+    if isinstance(value, str):
+        return f'"{value}"'
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def test_the_table_of_codes_is_complete() -> None:
