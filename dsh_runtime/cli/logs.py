@@ -13,7 +13,10 @@ _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
 class StderrLog(logging.Handler):
-    """Writes records to stderr. While a host starts they are held: if it fails, its error says it all."""
+    """Writes records to stderr. While a host starts they are held: if it fails, its error says it all.
+
+    What says how far the start has got comes at once.
+    """
 
     def __init__(self, verbosity: int) -> None:
         super().__init__(_LEVELS[min(verbosity, len(_LEVELS) - 1)])
@@ -22,7 +25,7 @@ class StderrLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record, or hold it."""
-        if self._held is not None:
+        if self._held is not None and not getattr(record, "dsh_tell_now", False):
             self._held.append(record)
         elif sys.stderr is not None:
             with contextlib.suppress(OSError, ValueError):

@@ -145,6 +145,12 @@ class Fiber:
             self._wants_restart = True
             self._poke()
 
+    def give_up(self, error: BaseException) -> None:
+        """Fail a fiber that is not done with ``apply``; what it has registered is unwound."""
+        if self.state is State.LOADING and self._crash is None:
+            self._crash = error
+            self._poke()
+
     def set_config(self, config: Any) -> None:
         """Take the first config; a refused one fails the fiber before it is applied."""
         self.config = config

@@ -137,7 +137,7 @@ class HostSettings:
     """How the host itself behaves. Times are in seconds; a limit that is switched off is ``None``."""
 
     policy_timeout: float | None = _setting(seconds_or_off, 30.0)
-    gate_timeout: float = _setting(seconds, 10.0)
+    start_timeout: float | None = _setting(seconds_or_off, 60.0)
     drain_timeout: float = _setting(seconds, 30.0)
     teardown_timeout: float = _setting(seconds, 10.0)
     max_depth: int = _setting(count_up_to(MAX_NESTING), 512)
@@ -145,7 +145,6 @@ class HostSettings:
     presentation: Presentation = _setting(one_of(*PRESENTATIONS), "native")  # noqa: RUF009 - a field like the others
     approval: ApprovalPolicy = _setting(one_of(*APPROVAL_POLICIES), "ask")  # noqa: RUF009
     approval_timeout: float | None = _setting(seconds_or_off, 300.0)
-    reload: bool = _setting(switch, False)
     log: LogSettings = _table(LogSettings)  # noqa: RUF009
 
 

@@ -172,3 +172,18 @@ def test_hostile_text_in_a_config_does_not_reach_the_terminal(run: Run, write: W
     """Messages that quote it write it out."""
     write("dsh.toml", '[[plugin]]\nid = "a\\u001b[2J"\nuse = "greet"\n')
     assert "\x1b[2J" not in run("check").err + run("plugins").out
+
+
+def test_a_plugin_that_never_loads_is_told_while_it_loads(
+    run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First as a warning, at once; then as what is wrong."""
+    monkeypatch.setattr("dsh_runtime.loader.start.PATIENCE", 0.01)
+    write("mine.py", "import trio\nasync def apply(ctx):\n    await trio.sleep_forever()\n")
+    write("dsh.toml", "[host]\nstart_timeout = 0.2\n" + HEAD)
+    ended = run("check")
+    assert (ended.code, ended.out) == (2, "")
+    assert [line.partition(";")[0] for line in ended.err.splitlines()] == [
+        "warning: still waiting for plugin 'mine' (loading)",
+        "error: dsh.toml:3: plugin 'mine' is still loading after 0.2 s (start_timeout)",
+    ]

@@ -217,13 +217,13 @@ def test_a_row_without_id_is_refused() -> None:
         ("teardown_timeout", False),
         ("teardown_timeout", float("inf")),
         ("drain_timeout", 10**400),
-        ("gate_timeout", "1"),
+        ("start_timeout", "1"),
         ("max_depth", 0),
         ("max_depth", 1.0),
         ("threads", True),
         ("presentation", "Native"),
         ("presentation", ["native"]),
-        ("reload", 1),
+        ("approval", 1),
     ],
 )
 def test_bad_host_settings_are_refused_with_what_was_expected(name: str, bad: object) -> None:
