@@ -25,6 +25,7 @@ class Tools:
 
     def __init__(self) -> None:
         self.ran = 0
+        self.hangs = trio.Event()
 
     def apply(self, ctx: Any) -> None:
         async def echo(args: Any) -> str:
@@ -35,6 +36,7 @@ class Tools:
             raise ValueError("it does not work")
 
         async def hang(args: Any) -> str:
+            self.hangs.set()
             await trio.sleep_forever()
             raise AssertionError
 
@@ -137,8 +139,14 @@ async def test_a_nested_call_is_on_record_below_its_parent(path: Path) -> None:
 
 async def test_a_cancelled_call_is_on_record(path: Path) -> None:
     """The caller is gone, the record is not."""
-    with trio.move_on_after(0.05):
-        await record_of(path, "hang")
+    tools = Tools()
+    async with (
+        open_host(plugins=[Sessions(SessionsConfig(path=str(path))), tools]) as host,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(run, host.ctx, "hang")
+        await tools.hangs.wait()
+        nursery.cancel_scope.cancel()
     with Reader(path) as reader:
         assert reader.call("c1").info.code == "ABORTED"
 
