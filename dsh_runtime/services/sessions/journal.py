@@ -15,6 +15,7 @@ from dsh_hookspecs import (
     JsonValue,
     ToolExecution,
     ToolExecutionResult,
+    ToolExecutionSuccess,
 )
 
 from dsh_runtime.services.sessions.encode import Encoded, encode, is_large, key_text
@@ -55,10 +56,10 @@ class Scribe:
         """Encode an event; no record is lost to a cancellation meanwhile."""
         if not is_large(event):
             return encode(event, self.redact, self.limit, small=True)
-        encoded: Encoded
+        done: list[Encoded] = []
         with trio.CancelScope(shield=True):
-            encoded = await trio.to_thread.run_sync(self.now, event)
-        return encoded
+            done.append(await trio.to_thread.run_sync(self.now, event))
+        return done[0]
 
 
 @define(eq=False)
@@ -211,7 +212,7 @@ def _result_event(
 ) -> ToolResult:
     ms = round((perf_counter() - began) * 1000, 3)
     content, meta = result.content, result.meta
-    if not result.is_error:
+    if isinstance(result, ToolExecutionSuccess):
         return ToolResult(outcome="success", ms=ms, content=content, meta=meta, story=story, views=views)
     info = result.error.info
     error: dict[str, JsonValue] = {"message": result.error.message}
