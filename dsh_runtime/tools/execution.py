@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from dsh_runtime.tools.registry import RegisteredTool
 
 
+#: How name and arguments are written for the digest.
+_DIGESTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, check_circular=False)
+
+
 def digest_of(name: str, arguments: JsonValue) -> str:
     """The SHA-256, in hex, of a call's name and arguments, independent of the order of keys."""
-    text = json.dumps([name, arguments], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_DIGESTED.encode([name, arguments]).encode()).hexdigest()
 
 
 class _OpenExecution:
