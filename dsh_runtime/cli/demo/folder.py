@@ -24,6 +24,7 @@ use = "fs"
 
 [plugin.config]
 roots = [ROOT]
+exclude = ["**/.env"]         # no file tool reads, lists or searches it, whatever the gate says
 
 [[plugin]]
 id = "slow"

@@ -13,6 +13,7 @@ from dsh_hookspecs import DiffCall, DiffResult, FileDiff, FileLocation, GenericC
 from dsh_plugin_fs import Config
 
 from dsh_runtime import AbortController, ToolExecutionInput, open_host
+from dsh_runtime.loader.errors import ConfigError
 
 TOOLS = ["fs_read", "fs_write", "fs_edit", "fs_glob", "fs_grep"]
 Call: TypeAlias = Callable[..., Awaitable[Any]]
@@ -57,8 +58,9 @@ async def test_five_tools_come_and_go_with_the_plugin(root: Path) -> None:
 
 async def test_a_root_that_is_missing_fails_the_plugin_by_name(tmp_path: Path) -> None:
     async with open_host() as host:
-        with pytest.raises(dsh_plugin_fs.FsError, match="correct 'roots'"):
-            await host.ctx.plugin(dsh_plugin_fs, Config(roots=[tmp_path / "none"])).wait()
+        with pytest.raises(ConfigError, match=f"'{tmp_path}/none' .*'{tmp_path}/gone' .*correct 'roots'"):
+            wrong = {"roots": [str(tmp_path / "none"), str(tmp_path), str(tmp_path / "gone")]}
+            await host.ctx.plugin(dsh_plugin_fs, wrong).wait()
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,8 @@ async def test_a_config_may_be_a_plain_table(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "config", [{"roots": []}, {"max_results": 0}, {"search_seconds": -1}, {"max_read_bytes": True}]
+    "config",
+    [{"roots": []}, {"max_results": 0}, {"search_seconds": -1}, {"max_read_bytes": True}, {"exclude": ["../x"]}],
 )
 def test_a_config_that_does_not_hold_is_refused_by_key(config: dict[str, Any]) -> None:
     (key,) = config

@@ -18,6 +18,7 @@ Code: TypeAlias = Literal[
     "FS_CHANGED",
     "FS_CLOSED",
     "FS_DENIED",
+    "FS_EXCLUDED",
     "FS_IO",
     "FS_IS_BINARY",
     "FS_LINK_LOOP",

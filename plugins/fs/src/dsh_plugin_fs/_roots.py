@@ -14,6 +14,7 @@ from pathlib import Path
 from attrs import frozen
 
 from dsh_plugin_fs._errors import FsError
+from dsh_plugin_fs._exclude import Exclude
 
 MAX_PATH_BYTES = 4_096
 MAX_DEPTH = 100
@@ -21,9 +22,13 @@ DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Root:
-    """One directory that the tools may use; ``path`` is how it was named, ``real`` where that led when it opened."""
+    """One directory that the tools may use.
 
-    def __init__(self, path: str | Path) -> None:
+    ``path`` is how it was named, ``real`` where that led when it opened, ``exclude`` what does not exist in it.
+    """
+
+    def __init__(self, path: str | Path, exclude: Exclude | None = None) -> None:
+        self.exclude = exclude or Exclude()
         self.path = os.path.abspath(path)
         self.real = os.path.realpath(self.path, strict=True)
         self._descriptor = os.open(self.real, DIRECTORY_FLAGS)
@@ -109,27 +114,29 @@ class Roots:
 
 
 @contextmanager
-def opened(paths: Sequence[str | Path]) -> Iterator[Roots]:
+def opened(paths: Sequence[str | Path], exclude: Exclude | None = None) -> Iterator[Roots]:
     """Open every directory of ``paths`` as a root; close them behind the block."""
-    roots = open_roots(paths)
+    roots = open_roots(paths, exclude)
     try:
         yield roots
     finally:
         roots.close()
 
 
-def open_roots(paths: Sequence[str | Path]) -> Roots:
+def open_roots(paths: Sequence[str | Path], exclude: Exclude | None = None) -> Roots:
     """Open every directory of ``paths`` as a root, or none of them."""
     if not paths:
         raise FsError("FS_BAD_PATH", "'roots' is empty: name at least one directory that the file tools may use")
     roots: list[Root] = []
+    wrong: list[str] = []
     for path in paths:
         try:
-            roots.append(Root(path))
+            roots.append(Root(path, exclude))
         except OSError as error:
-            Roots(roots).close()
-            message = f"root '{path}' is no directory that can be opened: {error.strerror}; correct 'roots'"
-            raise FsError("FS_NOT_FOUND", message) from error
+            wrong.append(f"root '{path}' is no directory that can be opened: {error.strerror}")
+    if wrong:
+        Roots(roots).close()
+        raise FsError("FS_NOT_FOUND", f"{'; '.join(wrong)}; correct 'roots'")
     return Roots(roots)
 
 

@@ -85,7 +85,7 @@ class Searcher:
         total, skipped = 0, Counter[str]()
         with os_errors(path), Walk(target) as walk:
             walk.to_directory(target.names)
-            for file in Tree(walk.directory, compiled, self.ignore, poll, skipped).files():
+            for file in self._tree(walk, compiled, poll, skipped).files():
                 total += 1
                 if total <= self.limits.max_results:
                     paths.append(self.roots.show(walk.root, [*walk.names, *file.names]))
@@ -101,10 +101,16 @@ class Searcher:
                 text = _read_text(walk.directory, name, path, self.limits.max_file_bytes)
                 findings.add(self.roots.show(walk.root, [*walk.names, name]), text)
                 return findings.result()
-            for file in Tree(walk.directory, compiled, self.ignore, poll, findings.skipped).files():
+            for file in self._tree(walk, compiled, poll, findings.skipped).files():
                 shown = self.roots.show(walk.root, [*walk.names, *file.names])
                 findings.add_or_skip(file, shown)
         return findings.result()
+
+    def _tree(self, walk: Walk, pattern: Glob, poll: Poll, skipped: Counter[str]) -> Tree:
+        exclude = walk.root.exclude
+        at = exclude.walk(walk.names)
+        assert at is not None  # the walk would not have got here
+        return Tree(walk.directory, pattern, exclude, at, self.ignore, poll, skipped)
 
     def describe_ignored(self) -> str:
         """Tell a model which directories are left out."""

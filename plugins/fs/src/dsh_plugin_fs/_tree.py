@@ -10,6 +10,7 @@ from errno import ELOOP, ENOENT, ENOTDIR
 
 from attrs import frozen
 
+from dsh_plugin_fs._exclude import Exclude, Reached
 from dsh_plugin_fs._glob import Glob, States
 from dsh_plugin_fs._limits import Poll
 from dsh_plugin_fs._roots import DIRECTORY_FLAGS, MAX_DEPTH, is_unicode
@@ -26,7 +27,7 @@ class TreeFile:
 
 @frozen
 class Tree:
-    """The files below ``directory`` that ``pattern`` matches.
+    """The files below ``directory`` that ``pattern`` matches and ``exclude`` does not, which stands at ``at``.
 
     Names are visited in order of their characters, directories and files alike. Links are not followed and no files;
     directories named in ``ignore`` are not entered. ``skipped`` counts what could not be visited.
@@ -34,25 +35,27 @@ class Tree:
 
     directory: int
     pattern: Glob
+    exclude: Exclude
+    at: Reached
     ignore: Collection[str]
     poll: Poll
     skipped: Counter[str]
 
     def files(self) -> Iterator[TreeFile]:
         """Give one file after the other."""
-        return self._below(self.directory, (), self.pattern.start)
+        return self._below(self.directory, (), self.pattern.start, self.at)
 
-    def _below(self, directory: int, names: tuple[str, ...], states: States) -> Iterator[TreeFile]:
+    def _below(self, directory: int, names: tuple[str, ...], states: States, at: Reached) -> Iterator[TreeFile]:
         for name, kind in self._entries(directory):
             reached = self.pattern.step(states, name)
-            if not reached:
+            if not reached or (behind := self.exclude.step(at, name)) is None:
                 continue
             if kind == stat.S_IFREG and self.pattern.accepts(reached) and not is_temporary(name):
                 yield TreeFile(directory, (*names, name))
             elif kind == stat.S_IFDIR and name not in self.ignore:
-                yield from self._inside(directory, (*names, name), reached)
+                yield from self._inside(directory, (*names, name), reached, behind)
 
-    def _inside(self, parent: int, names: tuple[str, ...], states: States) -> Iterator[TreeFile]:
+    def _inside(self, parent: int, names: tuple[str, ...], states: States, at: Reached) -> Iterator[TreeFile]:
         if len(names) > MAX_DEPTH:
             self.skipped["too_deep"] += 1
             return
@@ -63,7 +66,7 @@ class Tree:
                 self.skipped["unreadable"] += 1
             return
         try:
-            yield from self._below(directory, names, states)
+            yield from self._below(directory, names, states, at)
         finally:
             os.close(directory)
 

@@ -91,6 +91,7 @@ class Walk:
             if name == "..":
                 self._up()
                 continue
+            self._check_not_excluded(name)
             seen = self.look(name)
             if seen is not None and stat.S_ISLNK(seen.st_mode):
                 todo.extend(reversed(self._read_link(name)))
@@ -108,6 +109,13 @@ class Walk:
             return os.stat(name, dir_fd=self.directory, follow_symlinks=False)
         except FileNotFoundError:
             return None
+
+    def _check_not_excluded(self, name: str) -> None:
+        """Refuse what does not exist for the tools, whether it exists or not; links on the way are names too."""
+        names = [*self.names, name]
+        if self.root.exclude.walk(names) is None:
+            what = f"leads to '{'/'.join(names)}', which the config keeps from the file tools"
+            raise self._error("FS_EXCLUDED", what)
 
     def _up(self) -> None:
         if not self.names:
