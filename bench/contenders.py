@@ -124,8 +124,11 @@ def last_word(exec: Any, result: Any) -> None:
     return None
 
 
-def ours(listeners: int, *, finalize: bool = False) -> Contender:
-    """A host with so many listeners on each stage: async where the event allows it, a guard, a sync observer."""
+def ours(listeners: int, *, finalize: bool = False, journal: Any = None) -> Contender:
+    """A host with so many listeners on each stage: async where the event allows it, a guard, a sync observer.
+
+    With a journal, calls are on record there.
+    """
     tool: Any = define_tool(
         name="greet",
         description="Greet",
@@ -146,6 +149,8 @@ def ours(listeners: int, *, finalize: bool = False) -> Contender:
                 ctx.on("tools/execute", around)
                 ctx.on("tools/post-execute", post_execute)
                 ctx.on("tools/result", observe)
+            if journal is not None:
+                ctx.tools.keep_record(journal)
             execute, signal = ctx.tools.execute, AbortController().signal
             yield lambda: execute(ToolExecutionInput("1", "greet", {"name": "Ada"}, signal))
 

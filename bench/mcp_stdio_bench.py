@@ -15,6 +15,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -49,7 +50,7 @@ async def serve_bare() -> None:
         await server.run(read, write, server.create_initialization_options())
 
 
-async def serve_host() -> None:
+async def serve_host(config: dict[str, Any] | None = None) -> None:
     """A host with the plugin, and the tool in another plugin."""
     import dsh_plugin_mcp_server
 
@@ -66,11 +67,18 @@ async def serve_host() -> None:
                 define_tool(name="echo", description="Echo", parameters=text, output=output, execute=echo)
             )
 
-    async with open_host(plugins=[dsh_plugin_mcp_server, Echo()]) as host:
+    async with open_host(config, plugins=[dsh_plugin_mcp_server, Echo()]) as host:
         await host.ctx.get("mcp_server").serve_stdio()
 
 
-SERVERS: dict[str, Callable[[], Any]] = {"bare": serve_bare, "host": serve_host}
+async def serve_logged() -> None:
+    """The host with a session log as it is by default."""
+    with tempfile.TemporaryDirectory() as folder:
+        await serve_host({"host": {"log": {"path": f"{folder}/log.db"}}})
+
+
+COMPARED = ("bare", "host")
+SERVERS: dict[str, Callable[[], Any]] = {"bare": serve_bare, "host": serve_host, "logged": serve_logged}
 
 
 class Client:
@@ -116,8 +124,8 @@ class Client:
 
 def measure(rounds: int, calls: int) -> float:
     """Print the medians of both servers and give back the ratio."""
-    clients = {name: Client(name) for name in SERVERS}
-    figures: dict[str, list[float]] = {name: [] for name in SERVERS}
+    clients = {name: Client(name) for name in COMPARED}
+    figures: dict[str, list[float]] = {name: [] for name in COMPARED}
     for _ in range(rounds):
         for name, client in clients.items():
             figures[name].append(client.round(calls))

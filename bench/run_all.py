@@ -23,6 +23,7 @@ SUBJECTS = {
     "registry": "many tools",
     "memory": "memory",
     "batch": "a batch of sleeps",
+    "record": "the record",
 }
 
 

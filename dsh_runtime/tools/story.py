@@ -123,13 +123,14 @@ class HeardNext:
 
 def recording(machine: Machine, listener: Listener) -> Listener:
     """The same listener, with a step in the call's story each time it is asked."""
+    stage, plugin, name = listener.event, listener.plugin, listener.name
 
     def call(*args: Any) -> Any:
         under_way = machine.calls.get(args[0].token)
         story = under_way.story if under_way is not None else None
         if story is None:
             return listener.call(*args)
-        step = story.begin(listener.event, listener.plugin, listener.name)
+        step = story.begin(stage, plugin, name)
         next_ = HeardNext(args[-1], step)
         try:
             answer = listener.call(*args[:-1], next_)

@@ -27,6 +27,11 @@ MARGIN: Final = 65_536
 #: Above so many characters a payload is encoded in a worker thread.
 LARGE: Final = 32_768
 _SHORT: Final = 1_000
+#: The members that the host writes itself; of a story, that is all but the details.
+_OWN: Final = frozenset(
+    {"code", "cut", "deadline", "digest", "front_door", "is_error", "ms", "outcome", "pid"}
+    | {"plugin", "previous", "state"}
+)
 
 _log = logging.getLogger(__name__)
 _dumps_ascii = json.JSONEncoder(separators=(",", ":"), check_circular=False, default=repr).encode
@@ -102,12 +107,33 @@ def key_text(text: str) -> str:
 
 
 def _masked(payload: dict[str, Any], redact: Redactor | None) -> dict[str, Any]:
+    """The payload as the redactor leaves it; what the host has written itself, it is not shown."""
     if redact is None:
         return payload
-    masked = redact.value(payload)
+    theirs: dict[str, Any] = {name: value for name, value in payload.items() if name not in _OWN}
+    story = theirs.get("story")
+    if isinstance(story, list):
+        theirs["story"] = [step["detail"] for step in story if _has_detail(step)]
+    masked = redact.value(theirs)
+    if masked is theirs:
+        return payload
     if not isinstance(masked, dict):
         raise TypeError(f"the redactor made a {type(masked).__name__} of an object")
-    return masked
+    if isinstance(story, list):
+        masked = {**masked, "story": _with_details(story, masked.get("story"))}
+    return {**{name: value for name, value in payload.items() if name in _OWN}, **masked}
+
+
+def _with_details(story: list[Any], details: Any) -> Any:
+    """The steps of a story with masked details in their places."""
+    if not isinstance(details, list) or len(details) != sum(map(_has_detail, story)):
+        return details
+    left = iter(details)
+    return [{**step, "detail": next(left)} if _has_detail(step) else step for step in story]
+
+
+def _has_detail(step: Any) -> bool:
+    return isinstance(step, dict) and "detail" in step
 
 
 def _within(text: str, payload: dict[str, Any], masked: dict[str, Any], limit: int) -> Encoded:

@@ -177,3 +177,15 @@ def test_cutting_leaves_small_values_as_they_are() -> None:
     """A value within the budget is copied whole."""
     value = {"a": [1, None, True, "text"], "b": {"c": 1.5}}
     assert cut_down(value, 1_000) == value
+
+
+def test_of_a_story_the_redactor_sees_the_details() -> None:
+    """Each is put back in its place; what the host has written itself is left alone."""
+    steps = [{"stage": "body", "detail": "a secret"}, {"stage": "guard"}, {"stage": "secret", "detail": "fine"}]
+    event = ToolResult(outcome="success", ms=1.5, content=[], story=steps)
+    assert encode(event, Masker("secret"), 10_000).payload == {
+        "outcome": "success",
+        "ms": 1.5,
+        "content": [],
+        "story": [{"stage": "body", "detail": "a ***"}, {"stage": "guard"}, {"stage": "secret", "detail": "fine"}],
+    }
