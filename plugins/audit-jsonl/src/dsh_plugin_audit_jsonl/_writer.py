@@ -64,7 +64,8 @@ class Writer:
             self._log.error("not in the audit log: %s", self._lines.line(item).decode().strip())
         await trio.to_thread.run_sync(self._file.close, limiter=self._limiter)
         if left:
-            raise HarnessError(f"{self._spool.trouble}; the last {len(left)} records are in the host's log instead")
+            why = self._spool.trouble or f"{self._file.path} took too long to write"
+            raise HarnessError(f"{why}; the last {len(left)} records are in the host's log instead")
 
     async def _write_all(self) -> None:
         while len(self._spool) or self._file.unsynced:
