@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from attrs import frozen
-from dsh_hookspecs import ToolExecution, ToolExecutionResult
+from dsh_hookspecs import ToolExecution, ToolExecutionFailure, ToolExecutionResult
 
 _ABORTED: Final = frozenset({"ABORTED", "ABORTED_BEFORE_DISPATCH"})
 _DENIED: Final = frozenset(
@@ -48,10 +48,11 @@ class Gap:
 
 def entry_of(call: ToolExecution, result: ToolExecutionResult, seconds: float | None) -> Entry:
     """Note the end of a call."""
-    info = result.error.info if result.is_error else None
+    failed = isinstance(result, ToolExecutionFailure)
+    info = result.error.info if failed else None
     code = info.code if info is not None else None
     plugin = info.plugin if info is not None else None
-    outcome = _failure(code) if result.is_error else "success"
+    outcome = _failure(code) if failed else "success"
     return Entry(datetime.now(UTC), call, outcome, code, plugin, seconds, size_of(result.content))
 
 

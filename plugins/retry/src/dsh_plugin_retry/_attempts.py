@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from itertools import count
 from random import Random
 from typing import TypeAlias
 
@@ -28,18 +27,19 @@ async def run_attempts(
 ) -> ToolExecutionResult:
     """Run what lies behind until its result stands; give back the last one."""
     began = trio.current_time()
-    for attempt in count(1):
+    attempt = 0
+    while True:
+        attempt += 1
         result = await next()
         if not policy.retries(result):
-            break
+            return result
         wait = policy.wait(attempt, trio.current_time() - began, random.random())
         if wait is None:
-            break
+            return result
         if await _aborted_within(wait, call.signal):
             return _aborted(result, attempt)
         code = code_of(result) or "no code"
         log.info("attempt %d of tool %r failed (%s); trying again after %.3g s", attempt, call.name, code, wait)
-    return result
 
 
 async def _aborted_within(seconds: float, signal: AbortSignal) -> bool:
@@ -50,7 +50,7 @@ async def _aborted_within(seconds: float, signal: AbortSignal) -> bool:
 
 def _aborted(result: ToolExecutionResult, attempt: int) -> ToolExecutionResult:
     """The result of a call that was aborted while it waited: a failure with a code of its own stays."""
-    if not result.is_error or code_of(result) is not None:
+    if not isinstance(result, ToolExecutionFailure) or code_of(result) is not None:
         return result
     message = f"the call was aborted while it waited to try again; attempt {attempt} failed: {result.error.message}"
     return ToolExecutionFailure(

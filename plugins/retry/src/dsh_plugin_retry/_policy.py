@@ -6,7 +6,7 @@ import fnmatch
 import re
 
 from attrs import frozen
-from dsh_hookspecs import ToolDispatchExecution, ToolExecutionResult
+from dsh_hookspecs import ToolDispatchExecution, ToolExecutionFailure, ToolExecutionResult
 
 from dsh_plugin_retry._config import NEVER_RETRIED, Config
 
@@ -53,4 +53,6 @@ def build_policy(config: Config) -> Policy:
 
 def code_of(result: ToolExecutionResult) -> str | None:
     """The code of a failure, where it has one."""
-    return result.error.info.code if result.is_error and result.error.info is not None else None
+    if isinstance(result, ToolExecutionFailure) and result.error.info is not None:
+        return result.error.info.code
+    return None
