@@ -48,11 +48,10 @@ class Gap:
 
 def entry_of(call: ToolExecution, result: ToolExecutionResult, seconds: float | None) -> Entry:
     """Note the end of a call."""
-    failed = isinstance(result, ToolExecutionFailure)
-    info = result.error.info if failed else None
+    info = result.error.info if isinstance(result, ToolExecutionFailure) else None
     code = info.code if info is not None else None
     plugin = info.plugin if info is not None else None
-    outcome = _failure(code) if failed else "success"
+    outcome = _failure(code) if result.is_error else "success"
     return Entry(datetime.now(UTC), call, outcome, code, plugin, seconds, size_of(result.content))
 
 
