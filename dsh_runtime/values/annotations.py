@@ -1,4 +1,4 @@
-"""From annotations to nodes of the enforced schema subset."""
+"""From annotations to nodes of the enforced schema subset, with what they demand beyond it (see ``members``)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from dsh_runtime.values.fields import MISSING, Field, fields_of, is_record
 from dsh_runtime.values.literals import scalar_key
+from dsh_runtime.values.members import published
 from dsh_runtime.values.paths import Report
 from dsh_runtime.values.subset import raise_violations
 
-_SCALARS: Final = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
-_ARRAYS: Final = frozenset((list, tuple, collections.abc.Sequence))
-_OBJECTS: Final = frozenset((dict, collections.abc.Mapping))
+SCALARS: Final = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
+ARRAYS: Final = frozenset((list, tuple, collections.abc.Sequence))
+OBJECTS: Final = frozenset((dict, collections.abc.Mapping))
 _REMEDY = "use str, int, float, bool, None, Literal, Enum, list, tuple[T, ...], dict[str, T], a record class or Any"
 
 
@@ -28,7 +29,7 @@ def schema_of(annotation: Any) -> dict[str, Any]:
     describer = Describer(name)
     schema = describer.node(annotation, name)
     describer.finish()
-    return schema
+    return published(schema, union_node)
 
 
 def schema_of_fields(fields: list[Field], owner: str) -> dict[str, Any]:
@@ -36,7 +37,31 @@ def schema_of_fields(fields: list[Field], owner: str) -> dict[str, Any]:
     describer = Describer(owner)
     schema = describer.record(fields, owner)
     describer.finish()
-    return schema
+    return published(schema, union_node)
+
+
+def unaliased(annotation: Any) -> Any:
+    """Give what a ``NewType``, or an alias made by the ``type`` statement, stands for."""
+    while True:
+        if isinstance(annotation, typing.NewType):
+            annotation = annotation.__supertype__
+        elif hasattr(annotation, "__value__"):
+            annotation = annotation.__value__
+        else:
+            return annotation
+
+
+def bare(annotation: Any) -> Any:
+    """Give what an annotation stands for, without what ``Annotated`` says about it."""
+    annotation = unaliased(annotation)
+    while get_origin(annotation) is Annotated:
+        annotation = unaliased(get_args(annotation)[0])
+    return annotation
+
+
+def is_union(annotation: Any) -> bool:
+    """Tell whether an annotation is ``A | B``, however it is written."""
+    return get_origin(annotation) in (Union, types.UnionType)
 
 
 class Describer:
@@ -54,14 +79,11 @@ class Describer:
 
     def node(self, annotation: Any, place: str) -> dict[str, Any]:
         """Describe one annotation."""
+        annotation = unaliased(annotation)
         origin = get_origin(annotation)
-        if isinstance(annotation, typing.NewType):
-            return self.node(annotation.__supertype__, place)
-        if hasattr(annotation, "__value__"):  # an alias made by the ``type`` statement
-            return self.node(annotation.__value__, place)
         if origin is Annotated:
             return self._annotated(annotation, place)
-        if origin is Union or origin is types.UnionType:
+        if is_union(annotation):
             return union_node([self.node(member, place) for member in get_args(annotation)])
         if origin is Literal:
             return self._literals(get_args(annotation), place)
@@ -70,11 +92,11 @@ class Describer:
     def _plain(self, annotation: Any, base: Any, place: str) -> dict[str, Any]:
         if base is Any or base is object:
             return {}
-        if base is None or base in _SCALARS:
-            return {"type": _SCALARS.get(base, "null")}
-        if base in _ARRAYS:
+        if base is None or base in SCALARS:
+            return {"type": SCALARS.get(base, "null")}
+        if base in ARRAYS:
             return self._array(annotation, base, place)
-        if base in _OBJECTS:
+        if base in OBJECTS:
             return self._mapping(annotation, place)
         if is_record(annotation):
             return self._record(annotation, place)
@@ -94,7 +116,7 @@ class Describer:
 
     def _literals(self, values: tuple[Any, ...], place: str) -> dict[str, Any]:
         plain = [value.value if isinstance(value, Enum) else value for value in values]
-        if any(type(value) not in _SCALARS for value in plain):
+        if any(type(value) not in SCALARS for value in plain):
             return self._refuse(place, "has literals that are no JSON scalars; use str, int, float, bool or None")
         return union_node([_literal_node(value) for value in plain])
 
@@ -112,9 +134,8 @@ class Describer:
         keys, *values = get_args(annotation) or (str,)
         if keys is not str:
             return self._refuse(place, f"is annotated {_show(annotation)}, and JSON keys are strings; use dict[str, T]")
-        if values:
-            self.node(values[0], place)  # the subset cannot demand it of every member, but it must be expressible
-        return {"type": "object"}
+        node = self.node(values[0], place) if values else {}
+        return {"type": "object", "additionalProperties": node} if node else {"type": "object"}
 
     def _record(self, record: type, place: str) -> dict[str, Any]:
         if record in self._open:
@@ -184,7 +205,7 @@ def _values(node: dict[str, Any]) -> list[Any] | None:
 
 
 def _literal_node(value: Any) -> dict[str, Any]:
-    kind = _SCALARS[type(value)]
+    kind = SCALARS[type(value)]
     return {"type": kind} if kind == "null" else {"type": kind, "const": value}
 
 

@@ -25,7 +25,7 @@ Pair: TypeAlias = "tuple[int, int]"
 Steps: TypeAlias = "Generator[Task, bool, bool]"
 Task: TypeAlias = "tuple[Pair, Steps]"
 
-_MOST_VIOLATIONS = 10_000
+MOST_VIOLATIONS = 10_000
 _MOST_BRANCHES = 200_000  # branches walked for one value before it is refused as too costly to decide
 _ARTICLES = {
     "object": "an object",
@@ -48,6 +48,11 @@ def explain(schema: Any, value: object, report: Report, max_depth: int | None = 
     tree, tainted = as_tree(value, max_depth)
     Walk(tainted, report).run(schema, tree)
     return tuple(report.violations)
+
+
+def explain_at(schema: Any, frozen: Any, link: Link, report: Report) -> None:
+    """Note every violation of a frozen value that stands at ``link`` in a larger one."""
+    Walk({}, report).run(schema, frozen, link)
 
 
 def fits(schema: Any, frozen: Any) -> bool:
@@ -79,9 +84,9 @@ class Walk:
         self._branches: dict[int, Branches] = {}
         self._literals: dict[int, tuple[frozenset[Any], str]] = {}
 
-    def run(self, schema: Any, tree: Any) -> bool:
+    def run(self, schema: Any, tree: Any, link: Link = None) -> bool:
         try:
-            return self._drive(self._visit(schema, tree, None, self._report is not None))
+            return self._drive(self._visit(schema, tree, link, self._report is not None))
         except _Full:
             return False
 
@@ -134,8 +139,8 @@ class Walk:
     def _fail(self, link: Link, message: str, aloud: bool) -> bool:
         if aloud and self._report is not None:
             self._report.add(link, message)
-            if len(self._report.violations) >= _MOST_VIOLATIONS:
-                self._report.add(None, f"has more violations than the {_MOST_VIOLATIONS} listed")
+            if len(self._report.violations) >= MOST_VIOLATIONS:
+                self._report.add(None, f"has more violations than the {MOST_VIOLATIONS} listed")
                 raise _Full
         return False
 
