@@ -30,6 +30,7 @@ class HostSessions(Sessions):
     """
 
     inject = {"tools": True}  # noqa: RUF012  # the base class declares it
+    Config: Any = None  # the instance has it already
 
     def redactor(self) -> LateRedactor:
         """What masks every record."""

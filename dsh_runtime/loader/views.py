@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from dsh_hookspecs import JsonValue, JsonValueError, ToolExecutionResult
 
-from dsh_runtime.cards.stored import ViewError, view_to_json
 from dsh_runtime.tools.presentation import DurableResult, present_call, present_result
 
 if TYPE_CHECKING:
@@ -31,6 +30,8 @@ def views_of(call: Call, result: ToolExecutionResult, mask: Mask) -> dict[str, J
         return None
     if not call.arguments_checked and definition.check is not None:
         return None  # A projector is for arguments that hold.
+    from dsh_runtime.cards.stored import ViewError
+
     masked: Any = SimpleNamespace(name=call.exec.name, arguments=mask(call.exec.arguments))
     content: Any = mask(result.content)
     durable = DurableResult(content, result.is_error, mask(result.meta))
@@ -42,6 +43,8 @@ def views_of(call: Call, result: ToolExecutionResult, mask: Mask) -> dict[str, J
 
 
 def _project(definition: ToolDefinition, exec: Any, result: DurableResult) -> dict[str, JsonValue]:
+    from dsh_runtime.cards.stored import view_to_json
+
     views: dict[str, JsonValue] = {}
     if definition.present_call is not None:
         views["pending"] = view_to_json(present_call(definition, exec))

@@ -20,11 +20,8 @@ from dsh_runtime.services.sessions.config import SessionsConfig
 from dsh_runtime.services.sessions.errors import LogError
 from dsh_runtime.services.sessions.events import SessionStarted
 from dsh_runtime.services.sessions.files import log_path
-from dsh_runtime.services.sessions.follow import Follower
 from dsh_runtime.services.sessions.journal import Journal, Scribe
 from dsh_runtime.services.sessions.log import OpenLog, begin_session, end_owner, open_log, resume_session
-from dsh_runtime.services.sessions.prune import Pruned, Pruning
-from dsh_runtime.services.sessions.reading import Reader
 from dsh_runtime.services.sessions.session import Session, new_session_id
 from dsh_runtime.services.sessions.store import Store
 
@@ -32,6 +29,9 @@ if TYPE_CHECKING:
     import sqlite3
 
     from dsh_runtime.services.sessions.encode import Redactor
+    from dsh_runtime.services.sessions.follow import Follower
+    from dsh_runtime.services.sessions.prune import Pruned
+    from dsh_runtime.services.sessions.reading import Reader
 
 T = TypeVar("T")
 _DAY_MS: Final = 86_400_000
@@ -189,6 +189,7 @@ class Sessions(Service):
 
     async def read(self, question: Callable[[Reader], T]) -> T:
         """Ask a :class:`Reader` in a worker thread; no iterator may come back, for the reader is closed then."""
+        from dsh_runtime.services.sessions.reading import Reader
 
         def answer() -> T:
             with Reader(self.path) as reader:
@@ -198,10 +199,14 @@ class Sessions(Service):
 
     def follow(self, *, session: str | None = None, after: int | None = None) -> Follower:
         """The events as they are committed, by this process and by others."""
+        from dsh_runtime.services.sessions.follow import Follower
+
         return Follower(self.path, session=session, after=after, store=self._store)
 
     async def prune(self, *, before: int | None = None, max_bytes: int | None = None) -> Pruned:
         """Delete closed sessions that ended before a time, and the oldest while the log holds more than so much."""
+        from dsh_runtime.services.sessions.prune import Pruning
+
         pruning = Pruning(self._clock(), before, max_bytes)
         while await self._store.run(pruning.step):
             pass
