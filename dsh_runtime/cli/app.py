@@ -9,8 +9,9 @@ from typing import Final
 import click
 
 from dsh_runtime import __version__
-from dsh_runtime.cli.errors import USAGE, CliError, complain, error_lines, exit_code
+from dsh_runtime.cli.errors import USAGE, CliError, complain, error_document, error_lines, exit_code
 from dsh_runtime.cli.options import COMPLETION_VARIABLE, PROGRAM, common_options, examples
+from dsh_runtime.cli.output import Output
 
 COMMANDS: Final = {
     "demo": "dsh_runtime.cli.demo.command",
@@ -26,6 +27,10 @@ COMMANDS: Final = {
     "completion": "dsh_runtime.cli.completion",
 }
 """The commands in the order of the help, and the modules whose ``command`` they are."""
+
+
+_OWN_STDOUT: Final = ("mcp", "completion")
+"""The commands whose stdout holds something else, whatever is asked for."""
 
 
 class LazyGroup(click.Group):
@@ -85,13 +90,34 @@ def run(args: list[str]) -> int:
     """Run the command line; give back the exit code."""
     if os.environ.get(COMPLETION_VARIABLE):
         cli.main(args, prog_name=PROGRAM, complete_var=COMPLETION_VARIABLE)
+    written, wants_json = Output.documents, _wants_json(args)  # click uses up the words
     try:
         with cli.make_context(PROGRAM, args) as context:
             code: int | None = cli.invoke(context)
             return code or 0
     except click.exceptions.Exit as end:
         return end.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return USAGE
     except click.ClickException as error:
-        for line in error_lines(error):
-            complain(line)
+        if wants_json and Output.documents == written:
+            Output("json").document(error_document(error))
+        else:
+            for line in error_lines(error):
+                complain(line)
         return exit_code(error)
+
+
+def _wants_json(args: list[str]) -> bool:
+    """Whether a program reads stdout; read off the words, since the error may be that they cannot be parsed."""
+    words = args[: args.index("--")] if "--" in args else args
+    if next((word for word in words if word in COMMANDS), None) in _OWN_STDOUT:
+        return False
+    wanted = None
+    for word, following in zip(words, [*words, ""][1:], strict=True):
+        if word in ("-o", "--output"):
+            wanted = following
+        elif word.startswith(("-o", "--output=")):
+            wanted = word.removeprefix("--output=").removeprefix("-o")
+    return wanted == "json"

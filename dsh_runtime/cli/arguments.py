@@ -11,13 +11,20 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn
 
-from dsh_runtime.cli.errors import CliError
+import trio
+
+from dsh_runtime.cli.errors import CliError, note
 from dsh_runtime.cli.text import shortened
 
 _MAX_QUOTED = 60
+_NO_ARGUMENTS = "for a call without arguments, give --json '{}' or </dev/null"
+STDIN_PATIENCE = 2.0
+"""After how many seconds a command says that it waits for its stdin."""
 
 
 class Pair(NamedTuple):
@@ -28,16 +35,51 @@ class Pair(NamedTuple):
     is_json: bool
 
 
-def read_document(wanted: str | None, has_pairs: bool) -> dict[str, Any]:
-    """The arguments given as one JSON object: by ``--json``, or else on stdin where something is piped in."""
+def read_document(wanted: str | None, has_pairs: bool) -> dict[str, Any] | None:
+    """The arguments given as one JSON object by ``--json``; ``None`` if they may be on stdin."""
     if wanted == "-":
         return parse_document(_read_stdin(), "stdin")
     if wanted is not None:
         return parse_document(wanted, "--json")
-    if not has_pairs and _is_piped(sys.stdin):
-        text = _read_stdin()
-        return parse_document(text, "stdin") if text.strip() else {}
-    return {}
+    return {} if has_pairs else None
+
+
+async def read_piped(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments on stdin, where something is piped in and the tool takes any."""
+    if not _takes_arguments(schema) or not _is_piped(sys.stdin):
+        return {}
+    with _telling_that_it_waits():
+        # Below the stream, whose lock an abandoned read would hold when the interpreter ends.
+        data = await trio.to_thread.run_sync(_read_all, sys.stdin.fileno(), abandon_on_cancel=True)
+    try:
+        text = data.decode(sys.stdin.encoding or "utf-8")
+    except UnicodeDecodeError as error:
+        raise _no_text(error) from None
+    if not text.strip():
+        return {}
+    try:
+        return parse_document(text, "stdin")
+    except CliError as error:
+        raise CliError(f"{error.message}; {_NO_ARGUMENTS}") from None
+
+
+def _takes_arguments(schema: Mapping[str, Any]) -> bool:
+    return bool(_properties(schema)) or isinstance(schema.get("additionalProperties"), Mapping)
+
+
+def _read_all(descriptor: int) -> bytes:
+    return b"".join(iter(lambda: os.read(descriptor, 1 << 16), b""))
+
+
+@contextmanager
+def _telling_that_it_waits() -> Iterator[None]:
+    timer = threading.Timer(STDIN_PATIENCE, note, [f"waiting for the arguments on stdin; {_NO_ARGUMENTS}"])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def parse_document(text: str, source: str) -> dict[str, Any]:
@@ -75,9 +117,18 @@ def build_arguments(
 def parse_json(text: str) -> Any:
     """Read JSON, and nothing that only Python takes for it; ``ValueError`` says where it ends."""
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_without_duplicates)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in table:
+            raise ValueError(f"the key {_quoted(key)} occurs twice in one object")
+        table[key] = value
+    return table
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -152,7 +203,11 @@ def _read_stdin() -> str:
     try:
         return sys.stdin.read()
     except UnicodeDecodeError as error:
-        raise CliError(f"stdin does not hold text: {error}; give JSON in UTF-8") from None
+        raise _no_text(error) from None
+
+
+def _no_text(error: UnicodeDecodeError) -> CliError:
+    return CliError(f"stdin does not hold text: {error}; give JSON in UTF-8")
 
 
 def _remedy(kind: Any) -> str:

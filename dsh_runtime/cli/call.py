@@ -38,8 +38,9 @@ def command(options: Options, name: str, arguments: tuple[str, ...], document: s
     """Make one call of the tool NAME, through every policy that the config names.
 
     KEY=VALUE is read by the tool's schema: a text stays as it is, anything else is JSON. KEY:=VALUE is always JSON,
-    and A.B=VALUE is the member B of A. Single arguments are put into those of --json. Where neither is given and
-    something is piped in, the arguments are read from stdin.
+    and A.B=VALUE is the member B of A. Single arguments are put into those of --json. Where neither is given,
+    the tool has parameters and stdin is a pipe or a file, they are read from there; --json '{}' or </dev/null gives
+    none.
 
     If policy wants the call allowed and the config has nobody to ask, you are asked at the terminal, where there is one
     and the plugin approval-terminal is installed.
@@ -61,15 +62,17 @@ async def _call(
     options: Options,
     output: Output,
     name: str,
-    document: dict[str, Any],
+    document: dict[str, Any] | None,
     pairs: list[Pair],
 ) -> int:
-    from dsh_runtime.cli.arguments import build_arguments
+    from dsh_runtime.cli.arguments import build_arguments, read_piped
     from dsh_runtime.cli.asking import ask_at_terminal
     from dsh_runtime.cli.session import call_tool, open_session
 
     async with open_session(options, record=True) as host:
-        arguments = build_arguments(document, pairs, parameters_of(host, name), name)
+        parameters = parameters_of(host, name)
+        given = await read_piped(parameters) if document is None else document
+        arguments = build_arguments(given, pairs, parameters, name)
         await ask_at_terminal(host)
         if output.look == "rich":
             result = await _call_on_screen(interruption, output, host, name, arguments)

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsh_runtime.cli.errors import SUCCESS, USAGE, CliError
+from dsh_runtime.cli.errors import SUCCESS, USAGE, CliError, error_document, problem_document
 from dsh_runtime.cli.options import Options, common_options, examples, pass_options
 
 if TYPE_CHECKING:
     from dsh_runtime.cli.output import Output
-    from dsh_runtime.loader.errors import ConfigProblem
     from dsh_runtime.loader.host import Host
 
 
@@ -38,7 +37,7 @@ async def _check(options: Options, output: Output) -> int:
     from dsh_runtime.cli.session import open_session
 
     try:
-        async with open_session(options) as host:
+        async with open_session(options, tells_failures=True) as host:
             report = _report(host)
     except CliError as error:
         if not output.is_json:
@@ -59,29 +58,13 @@ def _report(host: Host) -> dict[str, Any]:
         "plugins": [plugin.id for plugin in host.plugins],
         "tools": [schema["name"] for schema in host.ctx.tools.schemas()],
         "problems": [],
-        "warnings": [_problem(problem) for problem in problems],
+        "warnings": [problem_document(problem) for problem in problems],
     }
 
 
 def _failed(error: CliError) -> dict[str, Any]:
-    from dsh_runtime.loader.errors import ConfigProblem, LoaderError
-
-    cause = error.__cause__
-    found = cause.problems if isinstance(cause, LoaderError) else [ConfigProblem((), text) for text in error.messages]
-    problems = [_problem(problem) for problem in found]
-    return {"ok": False, "files": [], "plugins": [], "tools": [], "problems": problems, "warnings": []}
-
-
-def _problem(problem: ConfigProblem) -> dict[str, Any]:
-    from dsh_runtime.loader.errors import format_path
-
-    place = problem.location
-    return {
-        "message": problem.message,
-        "path": format_path(problem.path) or None,
-        "file": place.file if place else None,
-        "line": place.line if place else None,
-    }
+    nothing: dict[str, Any] = {"files": [], "plugins": [], "tools": [], "warnings": []}
+    return {**error_document(error), **nothing}
 
 
 def _show(output: Output, report: dict[str, Any]) -> None:

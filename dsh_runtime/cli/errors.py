@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from dsh_runtime.cli.text import visible
+
+if TYPE_CHECKING:
+    from dsh_runtime.loader.errors import ConfigProblem
 
 SUCCESS: Final = 0
 FAILED: Final = 1
@@ -45,6 +48,40 @@ def complain(line: str) -> None:
     """Tell an error on stderr."""
     if sys.stderr is not None:
         click.echo(f"{click.style('error:', fg='red', bold=True)} {visible(line)}", err=True)
+
+
+def note(line: str) -> None:
+    """Tell something on stderr that is no error."""
+    if sys.stderr is not None:
+        click.echo(f"note: {visible(line)}", err=True)
+
+
+def error_document(error: click.ClickException) -> dict[str, Any]:
+    """What a program reads of an error: the place of each problem in the config, where it has one."""
+    return {"ok": False, "is_error": True, "exit_code": exit_code(error), "problems": problem_documents(error)}
+
+
+def problem_documents(error: click.ClickException) -> list[dict[str, Any]]:
+    """The problems of an error, one object each."""
+    from dsh_runtime.loader.errors import ConfigProblem, LoaderError
+
+    cause = error.__cause__
+    if isinstance(cause, LoaderError):
+        return [problem_document(problem) for problem in cause.problems]
+    return [problem_document(ConfigProblem((), line)) for line in error_lines(error)]
+
+
+def problem_document(problem: ConfigProblem) -> dict[str, Any]:
+    """One problem: what it is, and where in the config."""
+    from dsh_runtime.loader.errors import format_path
+
+    place = problem.location
+    return {
+        "message": problem.message,
+        "path": format_path(problem.path) or None,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+    }
 
 
 def _on_one_line(message: str) -> str:

@@ -31,11 +31,12 @@ class StderrLog(logging.Handler):
             with contextlib.suppress(OSError, ValueError):
                 sys.stderr.write(self._text(record) + "\n")
 
-    def tell_held(self) -> None:
-        """Write what is held, and hold nothing from now on."""
+    def tell_held(self, *, failures: bool = True) -> None:
+        """Write what is held, with or without which plugins failed, and hold nothing from now on."""
         held, self._held = self._held, None
         for record in held or ():
-            self.emit(record)
+            if failures or getattr(record, "dsh_failed", None) is None:
+                self.emit(record)
 
     def forget_held(self) -> None:
         """Forget what is held, and hold nothing from now on."""
@@ -47,7 +48,8 @@ class StderrLog(logging.Handler):
             return f"{level}: {record.name}: {visible(self.format(record))}"
         message = one_line(record.getMessage())
         error = record.exc_info[1] if record.exc_info else None
-        return f"{level}: {message}" + (f" ({one_line(f'{type(error).__name__}: {error}')})" if error else "")
+        said = error is None or one_line(str(error)) in message
+        return f"{level}: {message}" + ("" if said else f" ({one_line(f'{type(error).__name__}: {error}')})")
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TextIO, TypeAlias
 
 from dsh_runtime.cli.text import Part, columns, visible
 
@@ -19,6 +19,9 @@ _LOOKS: Final[tuple[Look, ...]] = ("rich", "plain", "json")
 
 class Output:
     """Writes to the stdout of the moment when it was made, wherever ``sys.stdout`` leads later."""
+
+    documents: ClassVar[int] = 0
+    """How many documents were written in this process."""
 
     def __init__(self, wanted: str = "auto") -> None:
         self._stream: TextIO | None = sys.stdout
@@ -66,6 +69,7 @@ class Output:
 
     def document(self, document: Any) -> None:
         """Write one JSON document: on one line, unless it goes to a terminal."""
+        Output.documents += 1
         indent = 2 if _is_terminal(self._stream) else None
         unicode = "utf" in (getattr(self._stream, "encoding", None) or "utf-8").lower()
         self._write(json.dumps(document, indent=indent, ensure_ascii=not unicode or indent is not None) + "\n")

@@ -26,16 +26,23 @@ if TYPE_CHECKING:
 
 @contextlib.asynccontextmanager
 async def open_session(
-    options: Options, *, plugins: tuple[Any, ...] = (), strict: bool = True, record: bool = False
+    options: Options,
+    *,
+    plugins: tuple[Any, ...] = (),
+    strict: bool = True,
+    record: bool = False,
+    tells_failures: bool = False,
 ) -> AsyncIterator[Host]:
     """Open the host that the config describes; with ``record``, for calls, which the session log hears of.
+
+    A command that ``tells_failures`` itself names the optional plugins that failed; for others the log does.
 
     What plugins print goes to stderr meanwhile: stdout is the command's own.
     """
     with logging_to_stderr(options.verbosity) as log, contextlib.redirect_stdout(sys.stderr), telling_problems():
         config = read_config(options)
         async with open_host(config if record else without_record(config), plugins=plugins, strict=strict) as host:
-            log.tell_held() if strict else log.forget_held()
+            log.tell_held(failures=not tells_failures) if strict else log.forget_held()
             yield host
 
 

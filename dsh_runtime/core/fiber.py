@@ -372,7 +372,7 @@ class Fiber:
     def _fail(self, error: BaseException) -> None:
         self.error = error
         self._set(State.FAILED)
-        _log.error("plugin %r failed: %r", self.id, error, exc_info=error)
+        _log.error("plugin %r failed: %r", self.id, error, exc_info=error, extra={"dsh_failed": self.id})
 
     def _finish(self) -> None:
         self.stack.closed = True

@@ -184,7 +184,7 @@ def _mount_row(ctx: Context, row: PluginRow) -> LoadedPlugin:
         fiber = ctx.plugin(plugin, config, id=row.id, optional=row.optional)
     except Exception as error:
         if row.optional:
-            _log.warning("optional plugin %r is not loaded: %s", row.id, error)
+            _log.warning("optional plugin %r is not loaded: %s", row.id, error, extra={"dsh_failed": row.id})
         return LoadedPlugin(row.id, row, error=error)
     return LoadedPlugin(row.id, row, fiber)
 

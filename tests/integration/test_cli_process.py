@@ -250,7 +250,8 @@ def test_a_start_that_is_interrupted_unwinds(folder: Path, started: list[subproc
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    assert err == "unloaded\nerror: interrupted by SIGINT\n"
+    waited_for = "warning: the start is given up while it waits for plugin 'endless' (loading)\n"
+    assert err == f"{waited_for}unloaded\nerror: interrupted by SIGINT\n"
 
 
 def test_a_person_who_is_asked_holds_no_interrupted_call(

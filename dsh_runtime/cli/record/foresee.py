@@ -38,13 +38,15 @@ def foresee(options: Options, name: str, words: Sequence[str], document: str | N
     return run(lambda interruption: _foresee(options, output, name, given, pairs))
 
 
-async def _foresee(options: Options, output: Output, name: str, document: dict[str, Any], pairs: Any) -> int:
-    from dsh_runtime.cli.arguments import build_arguments
+async def _foresee(options: Options, output: Output, name: str, document: dict[str, Any] | None, pairs: Any) -> int:
+    from dsh_runtime.cli.arguments import build_arguments, read_piped
     from dsh_runtime.cli.call import parameters_of
     from dsh_runtime.cli.session import open_session
 
     async with open_session(options) as host:
-        arguments = build_arguments(document, pairs, parameters_of(host, name), name)
+        parameters = parameters_of(host, name)
+        given = await read_piped(parameters) if document is None else document
+        arguments = build_arguments(given, pairs, parameters, name)
         foresight = await _ask(host, name, arguments)
     if output.is_json:
         output.document(_document(name, arguments, foresight))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,6 +104,57 @@ def test_an_empty_pipe_is_no_arguments(run: Run, tools: Path, piped: Callable[[b
     """As under cron."""
     piped(b"\n")
     assert run("call", "crash").code == 1
+
+
+def test_a_tool_without_parameters_never_reads_stdin(
+    run: Run, tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe that nobody writes to or closes holds nothing up."""
+    reading, writing = os.pipe()
+    try:
+        with open(reading, encoding="utf-8") as stdin:
+            monkeypatch.setattr("sys.stdin", stdin)
+            assert run("call", "crash").code == 1
+    finally:
+        os.close(writing)
+
+
+def test_a_command_that_waits_for_stdin_says_so(run: Run, tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And how to give no arguments."""
+    monkeypatch.setattr("dsh_runtime.cli.arguments.STDIN_PATIENCE", 0.01)
+    reading, writing = os.pipe()
+    late = threading.Timer(0.5, os.close, [writing])
+    with open(reading, encoding="utf-8") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        late.start()
+        ended = run("call", "shout")
+    hint = "for a call without arguments, give --json '{}' or </dev/null"
+    assert f"note: waiting for the arguments on stdin; {hint}\n" in ended.err
+
+
+@pytest.mark.parametrize("text", ["not for us", "[]"])
+def test_stdin_that_holds_something_else_is_refused(
+    run: Run, tools: Path, piped: Callable[[bytes], None], text: str
+) -> None:
+    """With the way around it."""
+    piped(text.encode())
+    ended = run("call", "shout")
+    assert ended.code == 2
+    assert "--json '{}'" in ended.err and "</dev/null" in ended.err
+
+
+@pytest.mark.parametrize("text", ['{"name": "Ada", "name": "Bob"}', '{"name": {"a": [{"b": 1, "b": 1}]}}'])
+@pytest.mark.parametrize("way", ["--json", "stdin", "pair"])
+def test_a_key_that_occurs_twice_is_refused(
+    run: Run, greet: Path, piped: Callable[[bytes], None], text: str, way: str
+) -> None:
+    """JSON in, JSON on: nothing is dropped without a word."""
+    piped(text.encode())
+    ended = run("call", "greet", *{"--json": ("--json", text), "stdin": (), "pair": (f"name:={text}",)}[way])
+    assert ended.code == 2
+    assert ended.err.startswith("error: ")
+    if way != "pair":
+        assert "occurs twice in one object" in ended.err
 
 
 def test_stdin_that_is_no_text_is_refused(run: Run, greet: Path, piped: Callable[[bytes], None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -187,3 +188,79 @@ def test_a_plugin_that_never_loads_is_told_while_it_loads(
         "warning: still waiting for plugin 'mine' (loading)",
         "error: dsh.toml:3: plugin 'mine' is still loading after 0.2 s (start_timeout)",
     ]
+
+
+@pytest.mark.parametrize("what", CONFIGS)
+@pytest.mark.parametrize(
+    "command", [("check",), ("call", "greet"), ("tools",), ("config", "show"), ("explain", "--would", "greet")]
+)
+def test_as_json_a_wrong_config_is_one_document(run: Run, write: Write, what: str, command: tuple[str, ...]) -> None:
+    """On stdout, with the place of each problem, whatever the command."""
+    text, message = CONFIGS[what]
+    write("dsh.toml", text)
+    if what == "a missing plugin" and command[0] == "config":
+        return  # it loads no plugin
+    ended = run("-o", "json", *command)
+    assert (ended.code, ended.err) == (2, "")
+    document = json.loads(ended.out)
+    assert (document["ok"], document["is_error"], document["exit_code"]) == (False, True, 2)
+    (problem,) = document["problems"]
+    assert problem["file"].endswith("dsh.toml")
+    assert problem["message"] in message or message.partition(": ")[2] in f"{problem['path']}: {problem['message']}"
+
+
+@pytest.mark.parametrize("option", [("-o", "json"), ("-ojson",), ("--output", "json"), ("--output=json",)])
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("call", "gret", "name=Ada"), "no plugin offers a tool 'gret'"),
+        (("call", "greet", "name"), "argument 'name' is no key=value"),
+        (("call", "greet", "--json", "[]"), "--json holds an array"),
+        (("tools", "--ouput", "x"), "No such option '--ouput'"),
+        (("toolz",), "dsh-run has no command 'toolz'"),
+        (("call",), "Missing argument 'NAME'"),
+        (("explain",), "explain takes the id of one call"),
+    ],
+)
+def test_as_json_a_wrong_command_line_is_one_document(
+    run: Run, greet: Path, option: tuple[str, ...], args: tuple[str, ...], message: str
+) -> None:
+    """However the option is written."""
+    ended = run(*args, *option) if args != ("tools", "--ouput", "x") else run(*option, *args)
+    assert (ended.code, ended.err) == (2, "")
+    (problem,) = json.loads(ended.out)["problems"]
+    assert problem["message"].startswith(message)
+
+
+def test_the_stdout_of_a_protocol_holds_no_error(run: Run, write: Write) -> None:
+    """An MCP client reads there."""
+    write("dsh.toml", "[hots]\n")
+    ended = run("-o", "json", "mcp")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: dsh.toml:1: hots:")
+
+
+@pytest.mark.parametrize("group", [("config",), ("log", "--help"), ()])
+def test_a_group_without_a_command_prints_its_help(run: Run, group: tuple[str, ...]) -> None:
+    """As it is laid out, not on one line."""
+    ended = run(*group)
+    text = ended.err or ended.out
+    assert text.startswith("Usage: dsh-run")
+    assert "\nCommands:\n" in text
+
+
+@pytest.mark.parametrize(
+    "plugin", ['id = "mine"\nuse = "./mine.py"\noptional = true\n', 'id = "mine"\nuse = "nope"\noptional = true\n']
+)
+@pytest.mark.parametrize("command", [("check",), ("call", "greet", "name=Ada"), ("tools",), ("plugins",)])
+def test_an_optional_plugin_that_fails_is_told_once(
+    run: Run, write: Write, plugin: str, command: tuple[str, ...]
+) -> None:
+    """By the log or by the command itself."""
+    write("mine.py", 'def apply(ctx):\n    raise ValueError("no luck")\n')
+    write("dsh.toml", f'[[plugin]]\nid = "greet"\nuse = "greet"\n[[plugin]]\n{plugin}')
+    ended = run(*command)
+    assert ended.code == 0
+    told = [line for line in (ended.out + ended.err).splitlines() if "plugin 'mine'" in line]
+    assert len(told) == 1, told
+    assert told[0].count("no luck") <= 1
