@@ -225,13 +225,13 @@ def _output(
     if isinstance(output, Mapping):
         return ToolOutput(value_spec_to_json_schema(output), render, presentation_meta), None
     from dsh_runtime.values.annotations import schema_of
-    from dsh_runtime.values.typed import structure, unstructure
+    from dsh_runtime.values.typed import structure
+    from dsh_runtime.values.untyped import unstructure
 
-    back = structure(output)
-    return (
-        ToolOutput(schema_of(output), _on_instance(render, back), _on_instance(presentation_meta, back)),
-        unstructure(output),
-    )
+    schema = schema_of(output)
+    back = structure(output, of_output=True)
+    declared = ToolOutput(schema, _on_instance(render, back), _on_instance(presentation_meta, back))
+    return declared, unstructure(output, f"what tool {name!r} returned")
 
 
 def _on_instance(project: Callable[[Any, Any], Any] | None, back: Callable[[Any], Any]) -> Any:

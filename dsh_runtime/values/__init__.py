@@ -1,7 +1,8 @@
 """Lossless JSON, the enforced schema subset, the author's DSL and typed tools.
 
 Layering, lowest first: ``frozen``, ``paths``, ``literals``; ``survey``, ``branches``; ``snapshot``, ``subset``;
-``walk``, ``codegen``; ``compiled``, ``dsl``; ``docstrings``; ``fields``; ``annotations``; ``typed``; ``signatures``.
+``walk``, ``codegen``; ``compiled``, ``dsl``; ``members``; ``docstrings``; ``fields``; ``annotations``; ``typed``;
+``untyped``, ``signatures``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dsh_runtime.values.frozen import FrozenDict, FrozenList, thaw
 from dsh_runtime.values.signatures import FunctionSignature, signature_of, structure_call
 from dsh_runtime.values.snapshot import snapshot_json
 from dsh_runtime.values.subset import assert_object_json_schema, assert_supported_json_schema
-from dsh_runtime.values.typed import structure, unstructure
+from dsh_runtime.values.typed import structure
+from dsh_runtime.values.untyped import unstructure
 from dsh_runtime.values.walk import validate_json_schema_value
 
 __all__ = [

@@ -1,167 +1,265 @@
-"""Typed tools: values to instances and back, by converters that cattrs builds on first use."""
+"""Typed tools: checked values to instances of their annotations. (``untyped`` is the way back.)
+
+Strategy: each annotation is read once, into a function that builds one value. ``None`` in place of such a function
+says that the value stays as it is, so plain JSON costs nothing. Faults carry the place below the value that has them;
+what stands above puts its own segment before it, on the way out.
+"""
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, is_typeddict
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import Any, Literal, TypeAlias, get_args, get_origin, is_typeddict
 
 import attrs
-from dsh_hookspecs import JsonValue, ToolArgsError, Violation
+from dsh_hookspecs import JsonValue, ToolArgsError, ToolOutputError
 
-from dsh_runtime.values.annotations import schema_of
-from dsh_runtime.values.codegen import Mismatch
+from dsh_runtime.values.annotations import ARRAYS, OBJECTS, bare, is_union, schema_of
 from dsh_runtime.values.compiled import CompiledSchema, compile_schema
 from dsh_runtime.values.fields import Field, fields_of, is_record
+from dsh_runtime.values.literals import scalar_key
+from dsh_runtime.values.paths import Link, Report
 
-if TYPE_CHECKING:
-    from cattrs import Converter
+#: Makes one value into another; ``None``: it stays as it is.
+Make: TypeAlias = "Callable[[Any], Any] | None"
+#: The segments below a value, and what is wrong there.
+Fault: TypeAlias = "tuple[tuple[str | int, ...], str]"
 
-_PLAIN = (str, int, float, bool, types.NoneType)
+
+class Refused(Exception):  # noqa: N818 - control flow
+    """A value cannot be made into another."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        super().__init__()
+        self.faults = list(faults)
+
+    def below(self, segment: str | int) -> list[Fault]:
+        """The faults as they look from the container that has this value at ``segment``."""
+        return [((segment, *path), message) for path, message in self.faults]
+
+    def into(self, report: Report) -> Report:
+        """Note every fault."""
+        for path, message in self.faults:
+            link: Link = None
+            for segment in path:
+                link = (link, segment)
+            report.add(link, message)
+        return report
 
 
-def structure(annotation: Any) -> Callable[[JsonValue], Any]:
+def structure(annotation: Any, *, of_output: bool = False) -> Callable[[JsonValue], Any]:
     """Give a function that makes a checked JSON value into an instance of ``annotation``.
 
-    What the schema cannot say and the class refuses (a validator, the values of a ``dict[str, int]``) is a
-    ``ToolArgsError`` that names the places.
+    What the schema cannot say and the class refuses (a validator) is a ``ToolArgsError`` that names the places; of an
+    output it is a ``ToolOutputError``.
     """
-    made: list[Converter] = []
+    make = _builder(annotation)
 
     def build(value: JsonValue) -> Any:
-        if not made:
-            made.append(_converter())
-        return _structured(made[0], value, annotation)
+        if make is None:
+            return value
+        try:
+            return make(value)
+        except Refused as refused:
+            if of_output:
+                violations = refused.into(Report("value")).violations
+                raise ToolOutputError("; ".join(map(str, violations)), violations) from refused.__cause__
+            raise _bad_arguments(refused) from refused.__cause__
 
     return build
 
 
 def structure_fields(fields: list[Field]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Give a function that makes checked arguments into keyword arguments; undeclared members are left out."""
-    builders = {item.name: structure(item.annotation) for item in fields}
+    makers = {item.name: _builder(item.annotation) for item in fields}
 
     def build(value: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: builder(value[name]) for name, builder in builders.items() if name in value}
+        try:
+            return _members(value, makers)
+        except Refused as refused:
+            raise _bad_arguments(refused) from refused.__cause__
 
     return build
 
 
-def unstructure(annotation: Any) -> Callable[[Any], Any]:
-    """Give a function that makes an instance of ``annotation`` into a JSON value."""
-    made: list[Converter] = []
-
-    def take_apart(value: Any) -> Any:
-        if not made:
-            made.append(_converter())
-        return made[0].unstructure(value, unstructure_as=annotation)
-
-    return take_apart
+def _bad_arguments(refused: Refused) -> ToolArgsError:
+    violations = refused.into(Report("arguments", bare_members=True)).violations
+    return ToolArgsError("; ".join(map(str, violations)), violations)
 
 
-def _structured(converter: Converter, value: JsonValue, annotation: Any) -> Any:
-    from cattrs import BaseValidationError, transform_error
+def _builder(annotation: Any) -> Make:
+    annotation = bare(annotation)
+    base = get_origin(annotation) or annotation
+    if is_union(annotation):
+        return _union(annotation)
+    if base is Literal:
+        return _literal(get_args(annotation))
+    if base is int or base is float:
+        return _integer if base is int else _real
+    if base in ARRAYS:
+        return _array(annotation, list if base is list else tuple)
+    if base in OBJECTS:
+        return _mapping(annotation)
+    if is_record(annotation):
+        return _record(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return _literal(tuple(annotation))
+    return None
 
+
+def _integer(value: Any) -> Any:
+    return int(value) if type(value) is float else value  # 1.0 is an integer
+
+
+def _real(value: Any) -> Any:
     try:
-        return converter.structure(value, annotation)
-    except BaseValidationError as error:
-        lines = transform_error(error, path="arguments")
-        violations = [_violation(line) for line in lines]
-        raise ToolArgsError("; ".join(map(str, violations)), violations) from error
+        return float(value)
+    except OverflowError:
+        raise Refused([((), "is an integer too large for a float; send a smaller one")]) from None
 
 
-def _violation(line: str) -> Violation:
-    message, _, path = line.rpartition(" @ ")
-    return Violation(path.removeprefix("arguments.") or "arguments", message or line)
+def _literal(allowed: Iterable[Any]) -> Make:
+    by_key = {scalar_key(item.value if isinstance(item, Enum) else item): item for item in allowed}
+    return lambda value: by_key[scalar_key(value)]
 
 
-def _converter() -> Converter:
-    """Make a converter for one tool; a shared one would keep the classes of unloaded plugins alive."""
-    from cattrs import Converter
-
-    converter = Converter()
-    converter.register_structure_hook_factory(is_record, lambda record: _record_hook(record, converter))
-    converter.register_structure_hook_factory(_is_union, lambda union: _union_hook(union, converter))
-    converter.register_unstructure_hook_factory(is_record, lambda record: _apart_hook(record, converter))
-    converter.register_unstructure_hook_factory(_is_union, lambda union: converter.unstructure)
-    return converter
+def _array(annotation: Any, kind: Callable[[Iterable[Any]], Any]) -> Make:
+    inner = get_args(annotation)
+    make = _builder(inner[0]) if inner else None
+    if make is None:
+        return kind
+    return lambda value: kind(each(make, value, enumerate(value)))
 
 
-def _record_hook(record: type, converter: Converter) -> Callable[[Any, Any], Any]:
-    """Structure a record by the same fields that its schema lists."""
-    fields = fields_of(record)
+def _mapping(annotation: Any) -> Make:
+    inner = get_args(annotation)
+    make = _builder(inner[1]) if inner else None
+    if make is None:
+        return dict
+    return lambda value: dict(zip(value, each(make, value.values(), value.items()), strict=True))
 
-    def hook(value: Any, _: Any) -> Any:
-        from cattrs.errors import ClassValidationError
 
-        found: dict[str, Any] = {}
-        failures: list[Exception] = []
-        for item in fields:
-            if item.name in value:
-                try:
-                    found[item.name] = converter.structure(value[item.name], item.annotation)
-                except Exception as error:
-                    failures.append(_located(error, record, item))
-        if not failures:
+def each(make: Callable[[Any], Any], items: Iterable[Any], places: Iterable[tuple[Any, Any]]) -> list[Any]:
+    """Make every item, or refuse with the faults of all of them; ``places`` are the items with their segments."""
+    try:
+        return [make(item) for item in items]
+    except Refused:
+        faults: list[Fault] = []
+        for segment, item in places:
             try:
-                return {**value, **found} if is_typeddict(record) else record(**found)
-            except Exception as error:
-                failures.append(error)
-        raise ClassValidationError(f"cannot make a {record.__name__}", failures, record)
-
-    return hook
+                make(item)
+            except Refused as refused:
+                faults += refused.below(segment)
+        raise Refused(faults) from None
 
 
-def _located(error: Exception, record: type, item: Field) -> Exception:
-    from cattrs.errors import AttributeValidationNote
-
-    note = AttributeValidationNote(f"{record.__name__}.{item.name}", item.name, item.annotation)
-    error.__notes__ = [*getattr(error, "__notes__", []), note]
-    return error
-
-
-def _apart_hook(record: type, converter: Converter) -> Callable[[Any], Any]:
-    """Unstructure a record by the same fields that its schema lists."""
-    fields = fields_of(record)
-
-    def take_apart_dict(value: Any) -> Any:
-        found = {item.name: item.annotation for item in fields if item.name in value}
-        return {**value, **{name: converter.unstructure(value[name], hint) for name, hint in found.items()}}
-
-    def take_apart(value: Any) -> Any:
-        return {item.name: converter.unstructure(getattr(value, item.attribute), item.annotation) for item in fields}
-
-    return take_apart_dict if is_typeddict(record) else take_apart
+def _members(value: Mapping[str, Any], makers: Mapping[str, Make]) -> dict[str, Any]:
+    """Make the declared members that are there; undeclared ones are left out."""
+    made: dict[str, Any] = {}
+    faults: list[Fault] = []
+    for name, make in makers.items():
+        if name in value:
+            try:
+                made[name] = value[name] if make is None else make(value[name])
+            except Refused as refused:
+                faults += refused.below(name)
+    if faults:
+        raise Refused(faults)
+    return made
 
 
-def _is_union(annotation: Any) -> bool:
-    return get_origin(annotation) in (Union, types.UnionType)
+def _record(record: type) -> Make:
+    """Build a record from the same fields that its schema lists."""
+    makers = {item.name: _builder(item.annotation) for item in fields_of(record)}
+    if is_typeddict(record):
+        return lambda value: {**value, **_members(value, makers)}
+
+    def make(value: Any) -> Any:
+        found = _members(value, makers)
+        try:
+            return record(**found)
+        except Exception as error:
+            raise Refused(_blamed(record, found, error)) from error
+
+    return make
 
 
-def _union_hook(union: Any, converter: Converter) -> Callable[[Any, Any], Any]:
-    """Structure a union by the member whose schema the value fits."""
-    members = get_args(union)
-    plain = frozenset(member for member in members if member in _PLAIN)
-    choices = [_Choice(member, compile_schema(schema_of(member))) for member in members]
+def _blamed(record: type, found: Mapping[str, Any], error: Exception) -> list[Fault]:
+    """Find the fields whose converters or validators refuse; what none of them refuses is the record's own fault.
 
-    def hook(value: Any, _: Any) -> Any:
+    Making an instance ends at the first, and its exception does not say which field it is about. So each is asked
+    again, on an instance that no ``__init__`` has seen.
+    """
+    faults: list[Fault] = []
+    if attrs.has(record):
+        with contextlib.suppress(Exception):
+            faults = list(_refusals(record, found))
+    return faults or [((), said(error))]
+
+
+def _refusals(record: Any, found: Mapping[str, Any]) -> Iterable[Fault]:
+    blank = record.__new__(record)
+    fields = [item for item in attrs.fields(record) if item.init]
+    for item in fields:
+        try:
+            value = found[item.alias] if item.alias in found else _default(item, blank)
+            value = _converted(item, value, blank)
+        except Exception as error:
+            yield (item.alias,), said(error)
+            return
+        object.__setattr__(blank, item.name, value)
+    for item in fields:
+        try:
+            if item.validator is not None:
+                item.validator(blank, item, getattr(blank, item.name))
+        except Exception as error:
+            yield (item.alias,), said(error)
+
+
+def _default(item: Any, blank: Any) -> Any:
+    default = item.default
+    if not isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+        return default
+    return default.factory(blank) if default.takes_self else default.factory()
+
+
+def _converted(item: Any, value: Any, blank: Any) -> Any:
+    convert = item.converter
+    if convert is None:
+        return value
+    if not isinstance(convert, attrs.Converter):
+        return convert(value)
+    wrapped: Any = convert
+    extra = [blank] * wrapped.takes_self + [item] * wrapped.takes_field
+    return wrapped.converter(value, *extra)
+
+
+def said(error: Exception) -> str:
+    """What an exception says (of several arguments, as attrs gives them, the text), or its class."""
+    try:
+        text = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
+    except Exception:
+        text = ""
+    return text or type(error).__name__
+
+
+def _union(union: Any) -> Make:
+    """Build the member of a union whose schema the value fits."""
+    members = [bare(member) for member in get_args(union)]
+    plain = frozenset(member for member in members if member in (str, int, float, bool, type(None)))
+    choices: list[tuple[CompiledSchema, Make]] = [
+        (compile_schema(schema_of(member)), _builder(member)) for member in members
+    ]
+    if all(make is None for _, make in choices):
+        return None
+
+    def make(value: Any) -> Any:
         if type(value) in plain:
             return value
-        for choice in choices:
-            if choice.takes(value):
-                return converter.structure(value, choice.annotation)
-        raise ValueError(f"fits no member of {union}")
+        for schema, build in choices:
+            if schema.takes(value):
+                return value if build is None else build(value)
+        raise Refused([((), f"fits no member of {union}")])
 
-    return hook
-
-
-@attrs.frozen
-class _Choice:
-    annotation: Any
-    schema: CompiledSchema
-
-    def takes(self, value: Any) -> bool:
-        try:
-            self.schema.freeze(value)
-        except Mismatch:
-            return False
-        return True
+    return make
