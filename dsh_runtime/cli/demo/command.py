@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dsh_runtime.cli.demo.show import Narrator
     from dsh_runtime.cli.demo.steps import Step
     from dsh_runtime.cli.demo.watch import Seen
+    from dsh_runtime.cli.record.story import Told
     from dsh_runtime.cli.running import Interruption
     from dsh_runtime.loader.host import Host
 
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 def command(options: Options) -> int:
     """Make five calls on a host of their own and show, as it happens, what each stage decides.
 
-    One is allowed, one denied, one waits for a person who is not there, one fails, one takes too long. The config,
-    files and a plugin stand in a temporary folder, which is removed at the end. Your own config is not read.
+    One is allowed, one denied, one waits for a person who is not there, one fails, one takes too long. At the end the
+    record tells the story of one of them again. The config, files, a plugin and the log stand in a temporary folder,
+    which is removed at the end. Your own config is not read.
     """
     import tempfile
     from pathlib import Path
@@ -61,14 +63,28 @@ async def _tour(interruption: Interruption, narrator: Narrator, folder: Path, ve
         narrator.seen(seen)
 
     calls = []
-    async with open_session(options, plugins=(Watcher(report),)) as host:
+    async with open_session(options, plugins=(Watcher(report),), record=True) as host:
         narrator.begin(options.config, [row.id for row in host.config.rows])
         for number, step in enumerate(STEPS, start=1):
             calls.append(await _take(interruption, narrator, host, number, step, trace))
+    told = _look_up(folder)
+    narrator.explain(told)
     broken = sum(not call["as_promised"] for call in calls)
     narrator.end(broken)
-    narrator.document({"ok": not broken, "calls": calls})
+    narrator.document({"ok": not broken, "calls": calls, "explained": told.document()})
     return FAILED if broken else SUCCESS
+
+
+def _look_up(folder: Path) -> Told:
+    """The story of the denied call, or else of the last, from the log."""
+    from dsh_runtime.cli.demo.folder import LOG
+    from dsh_runtime.cli.record.source import reading
+    from dsh_runtime.cli.record.story import tell
+    from dsh_runtime.services.sessions.reading import CallFilter
+
+    with reading(folder / LOG) as reader:
+        found = reader.calls(CallFilter(code="DENIED")) or reader.calls()
+        return tell(reader, reader.find_call(found[0].call_id))
 
 
 async def _take(

@@ -13,7 +13,12 @@ WHEELS: Final = ("greet", "fs", "permission-gate", "timeout")
 
 NOTES: Final = "Buy milk.\n"
 
+LOG: Final = "log.db"
+
 _CONFIG: Final = """\
+[host.log]
+path = "log.db"               # every call is on record there
+
 [[plugin]]
 id = "greet"
 use = "greet"                 # a wheel: dsh-plugin-greet

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dsh_runtime.cli.demo.steps import Step
 from dsh_runtime.cli.demo.watch import Seen
 from dsh_runtime.cli.output import Output
 from dsh_runtime.cli.text import one_line
+
+if TYPE_CHECKING:
+    from dsh_runtime.cli.record.story import Told
 
 _STAGE_WIDTH: Final = 14
 _GOOD: Final = ("allow", "success", "accept")
@@ -61,6 +64,17 @@ class Narrator:
         else:
             promise = ", ".join(f"{stage} {outcome}" for stage, outcome in step.promise)
             self._line("   ", ("Not as promised, which was: ", "bold red"), promise)
+
+    def explain(self, told: Told) -> None:
+        """Tell the story of a call from the record."""
+        if self._silent:
+            return
+        from dsh_runtime.cli.record.telling import Teller
+
+        self._line("")
+        self._line(("What the record says of one of them", "bold"))
+        self._line("   ", (f"dsh-run explain {told.info['call_id']}", "cyan"))
+        Teller(self._output, indent="   ").story(told)
 
     def end(self, broken: int) -> None:
         """Close the tour."""

@@ -26,19 +26,21 @@ def shown_arguments(arguments: Any) -> str:
 class Teller:
     """Tells the story of one call; what has been told once is not told again."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, indent: str = "") -> None:
         self._output = output
+        self._indent = indent
         self._told: list[str] = []
 
     def story(self, told: Told) -> None:
         """Show a call, its stages in order, and below its body the calls that were made inside it."""
         self._head(told)
-        self._steps(told, indent="")
+        self._steps(told, self._indent)
 
-    def step(self, step: Mapping[str, Any], indent: str = "") -> None:
+    def step(self, step: Mapping[str, Any], indent: str | None = None) -> None:
         """Show what one listener, guard, person or body said."""
         facts = [_by(step), duration(_number(step.get("ms")))]
-        self._line(indent, str(step.get("stage")), str(step.get("answer")), facts, _text(step, "detail"))
+        place = self._indent if indent is None else indent
+        self._line(place, str(step.get("stage")), str(step.get("answer")), facts, _text(step, "detail"))
 
     def _head(self, told: Told) -> None:
         info, call = told.info, told.call
@@ -51,10 +53,10 @@ class Teller:
             "arguments": shown_arguments(call.get("arguments")),
             "digest": _text(call, "digest"),
         }
-        self._output.line((f"call {one_line(info['call_id'])}", "bold"))
+        self._output.line(self._indent, (f"call {one_line(info['call_id'])}", "bold"))
         for name, fact in facts.items():
             if fact:
-                self._output.hanging(("  ", (name.ljust(_WIDTH), "dim")), (fact,))
+                self._output.hanging((f"{self._indent}  ", (name.ljust(_WIDTH), "dim")), (fact,))
 
     def _steps(self, told: Told, indent: str) -> None:
         self._line(indent, "entry", "on record", [], "")

@@ -79,3 +79,13 @@ def test_the_tour_is_drawn_on_a_terminal(run: Run) -> None:
     ended = run("-o", "rich", "demo")
     assert ended.code == 0
     assert "DENIED by plugin 'gate'" in ended.out
+
+
+def test_the_record_tells_of_a_call_again(run: Run) -> None:
+    """From the tour's own log; a program gets it, too."""
+    ended = run("demo")
+    told = ended.out.partition("What the record says of one of them")[2]
+    assert "dsh-run explain cli-" in told
+    assert "deny  by plugin 'gate'" in told
+    explained = json.loads(run("demo", "-o", "json").out)["explained"]
+    assert (explained["name"], explained["code"], explained["decided_by"]) == ("fs_read", "DENIED", "gate")
