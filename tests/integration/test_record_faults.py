@@ -121,6 +121,11 @@ class Server:
             self.answers[message["id"]] = message.get("result")
 
 
+def call(folder: Path, text: str) -> None:
+    """Make one call from a shell."""
+    subprocess.run([DSH_RUN, "call", "echo", f"text={text}"], cwd=folder, check=True, capture_output=True, timeout=60)
+
+
 def outcomes(folder: Path) -> list[tuple[str, str, str | None]]:
     """Name, outcome and code of every call in the log, the oldest first."""
     with Reader(folder / "log.db") as reader:
@@ -149,7 +154,7 @@ def test_whatever_a_killed_server_has_answered_is_on_record(folder: Path) -> Non
     assert answered - set(recorded) == set()
     assert "open" in {outcome for _, outcome, _ in outcomes(folder)} or len(answered) == 399
 
-    subprocess.run([DSH_RUN, "call", "echo", "text=next"], cwd=folder, check=True, capture_output=True, timeout=60)
+    call(folder, "next")
     after = outcomes(folder)
     assert {outcome for _, outcome, _ in after} <= {"success", "interrupted"}
     assert sum(outcome == "success" for _, outcome, _ in after) == len(recorded) + 1
@@ -181,6 +186,32 @@ def test_a_signal_while_serving_leaves_a_complete_record(folder: Path, number: s
     assert server.end() == 128 + number
     assert outcomes(folder) == [("echo", "success", None), ("nap", "failure", "ABORTED")]
     assert endings(folder) == {"closed"}
+    with Reader(folder / "log.db") as reader:
+        assert [(session.front_door, session.calls) for session in reader.sessions()] == [("mcp", 2), ("host", 0)]
+
+
+def test_calls_are_followed_while_another_process_makes_them(folder: Path) -> None:
+    """First the newest that have ended, then each that ends, if the filter lets it through."""
+    call(folder, "first")
+    following = subprocess.Popen(
+        [DSH_RUN, "log", "calls", "--follow", "--outcome", "success", "--output", "json"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert following.stdout is not None
+        assert json.loads(following.stdout.readline())["name"] == "echo"
+        subprocess.run([DSH_RUN, "call", "echo"], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        call(folder, "second")
+        shown = json.loads(following.stdout.readline())
+        assert (shown["name"], shown["outcome"]) == ("echo", "success")
+        assert outcomes(folder)[1:] == [("echo", "failure", "INVALID_ARGS"), ("echo", "success", None)]
+    finally:
+        following.send_signal(signal.SIGINT)
+        following.communicate(timeout=30)
+    assert following.returncode == 130
 
 
 def test_a_second_signal_leaves_at_once_and_the_next_process_tidies_up(folder: Path) -> None:
@@ -197,7 +228,7 @@ def test_a_second_signal_leaves_at_once_and_the_next_process_tidies_up(folder: P
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)
     assert process.returncode == 143
-    subprocess.run([DSH_RUN, "call", "echo", "text=next"], cwd=folder, check=True, capture_output=True, timeout=60)
+    call(folder, "next")
     assert outcomes(folder) == [("stubborn", "interrupted", "INTERRUPTED"), ("echo", "success", None)]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from dsh_hookspecs import Deny, GenericCall, GenericResult, HarnessError
+from dsh_hookspecs import Ask, Deny, GenericCall, GenericResult, HarnessError
 
 from dsh_runtime import AbortController, ToolExecutionInput, define_tool, open_host, tool
 from dsh_runtime.loader.host import Host, HostError
@@ -279,3 +279,59 @@ async def test_calls_inside_a_call_are_found_with_it(tmp_path: Path) -> None:
         inside = reader.nested(reader.find_call("top"))
         assert [record.info.call_id for record in inside] == ["top:0", "top:0:0", "top:1", "top:1:0"]
         assert [record.info.call_id for record in reader.nested(reader.find_call("top:1"))] == ["top:1:0"]
+
+
+async def test_who_answered_for_a_person_is_on_record(tmp_path: Path) -> None:
+    """Asked and decided stand between the call and its result, in order, with the channel that answered."""
+
+    def gate(ctx: Any) -> None:
+        ctx.on("tools/pre-execute", lambda exec, next: Ask("sure?"))
+
+    def person(ctx: Any) -> None:
+        ctx.on("approval/request", lambda request, next: "rejected")
+
+    async with open_host(config(tmp_path), plugins=[Tools(), gate, person]) as host:
+        await call(host, "echo", text="hi")
+    with Reader(tmp_path / "log.db") as reader:
+        record = reader.find_call("c1")
+    assert [event.type for event in record.events] == [
+        "tool/call",
+        "approval/asked",
+        "approval/decided",
+        "tool/result",
+    ]
+    assert record.events[1].payload["reason"] == "sure?"
+    decided = record.events[2].payload
+    assert (decided["outcome"], decided["channel"]) == ("rejected", "person")
+    assert record.info.code == "APPROVAL_REJECTED"
+
+
+async def test_a_dry_run_leaves_no_trace(tmp_path: Path) -> None:
+    """Policy is asked, and nothing has happened."""
+    async with open_host(config(tmp_path), plugins=[Tools()]) as host:
+        asked = ToolExecutionInput("c1", "echo", {"text": "hi"}, AbortController().signal, host.ctx.scope().key)
+        assert (await host.ctx.tools.foresee(asked)).verdict == "allow"
+    assert [event for event in events(tmp_path) if is_call(event)] == []
+
+
+async def test_a_projector_that_fails_costs_its_view_alone(tmp_path: Path) -> None:
+    """The call is on record all the same, with the generic view."""
+
+    def broken(ctx: Any) -> None:
+        def fail(args: Any) -> Any:
+            raise RuntimeError("no view today")
+
+        definition = define_tool(
+            name="odd",
+            description="Be odd.",
+            parameters={},
+            output={"type": "string"},
+            execute=lambda args: "done",
+            present_call=fail,
+        )
+        ctx.tools.register(definition)
+
+    broken.inject = ["tools"]  # type: ignore[attr-defined]
+    async with open_host(config(tmp_path), plugins=[broken]) as host:
+        assert (await call(host, "odd")).value == "done"
+    assert results(tmp_path)["c1"]["views"]["pending"]["card"] == "generic"
