@@ -37,7 +37,7 @@ async def _check(options: Options, output: Output) -> int:
     from dsh_runtime.cli.session import open_session
 
     try:
-        async with open_session(options, tells_failures=True) as host:
+        async with open_session(options, tells_failures=True, record=True) as host:
             report = _report(host)
     except CliError as error:
         if not output.is_json:
@@ -55,7 +55,7 @@ def _report(host: Host) -> dict[str, Any]:
     return {
         "ok": True,
         "files": list(host.config.sources),
-        "plugins": [plugin.id for plugin in host.plugins],
+        "plugins": [plugin.id for plugin in host.plugins if plugin.row is not None],
         "tools": [schema["name"] for schema in host.ctx.tools.schemas()],
         "problems": [],
         "warnings": [problem_document(problem) for problem in problems],

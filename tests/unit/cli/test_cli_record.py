@@ -261,3 +261,13 @@ def test_ages_times_and_sizes_are_read_and_written() -> None:
         "-", "0.50 ms", "42.0 ms", "1234 ms", "65.0 s",
     ]  # fmt: skip
     assert [size(count) for count in (999, 1_500, 2_000_000, 10**13)] == ["999 B", "1.5 kB", "2.0 MB", "10.0 TB"]
+
+
+def test_a_check_tells_that_the_log_cannot_be_kept(run: Run, write: Write) -> None:
+    """As the call would."""
+    write("dsh.toml", LOG)
+    Path("log.db").mkdir()
+    checked, called = run("check"), run("call", "greet")
+    assert (checked.code, called.code) == (2, 2)
+    assert "dsh.toml:2: host.log.path: session log" in checked.err
+    assert "dsh.toml:2: host.log.path: session log" in called.err
