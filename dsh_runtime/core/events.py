@@ -56,20 +56,22 @@ class Listener:
     @property
     def name(self) -> str:
         """The listener's own name."""
-        target = self._target
-        return getattr(target, "__qualname__", None) or repr(target)
+        return describe_function(self.function)[0]
 
     @property
     def where(self) -> str:
         """``plugin 'gate', listener check (gate.py:12)``, for messages."""
-        code = getattr(self._target, "__code__", None)
-        place = f" ({code.co_filename.rpartition('/')[2]}:{code.co_firstlineno})" if code else ""
-        return f"plugin {self.plugin!r}, listener {self.name}{place}"
+        name, place = describe_function(self.function)
+        return f"plugin {self.plugin!r}, listener {name}{place}"
 
-    @property
-    def _target(self) -> Any:
-        target = inspect.unwrap(self.function)
-        return target.func if isinstance(target, functools.partial) else target
+
+def describe_function(function: Callable[..., Any]) -> tuple[str, str]:
+    """A function's own name, and `` (gate.py:12)`` where it has a place."""
+    target: Any = inspect.unwrap(function)
+    target = target.func if isinstance(target, functools.partial) else target
+    code = getattr(target, "__code__", None)
+    place = f" ({code.co_filename.rpartition('/')[2]}:{code.co_firstlineno})" if code else ""
+    return getattr(target, "__qualname__", None) or f"{target!r:.200}", place
 
 
 class EventTable:
@@ -138,6 +140,9 @@ class EventTable:
         for attribute, function in hooks.items():
             self._check_known(attribute, function, fiber.id)
         known = {name: fn for name, fn in hooks.items() if self._hook_of(name, fn) in self._by_hook()}
+        for attribute, function in known.items():
+            # Before pluggy, whose message knows neither the plugin nor the nearest name.
+            _arguments_of(function, self._by_hook()[self._hook_of(attribute, function)], fiber.id)
         self._verify(known, fiber.id)
         listeners = []
         for attribute, function in known.items():

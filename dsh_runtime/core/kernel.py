@@ -216,13 +216,26 @@ class Kernel:
         return used is None or used.fiber.state is not State.UNLOADING
 
     def _missing_inject(self, fiber: Fiber, name: str) -> str:
-        names = self.service_names()
-        close = [] if name in names else difflib.get_close_matches(name, names, 1)
+        close = self.near_services(name)
         near = "".join(f" (did you mean {other!r}?)" for other in close)
+        if self.closed:
+            return f"the host is closed, and the service {name!r} with it; use it inside 'async with open_host(…)'"
         if fiber.is_root:
             return f"the host has no service {name!r}{near}; load a plugin that provides it"
-        line = f"inject = {[*fiber.spec.inject, name]!r}"
+        (meant,) = close or [name]
+        injected = [*fiber.spec.inject]
+        line = f"inject = {[*injected, meant]!r}" if meant not in injected else f"ctx.{meant}"
         return f"plugin {fiber.id!r} uses the service {name!r}{near}, which it does not inject; write {line}"
+
+    def near_services(self, name: str) -> list[str]:
+        """The service that somebody who wrote ``name`` may have meant, if there is one."""
+        names = self.service_names()
+        return [] if name in names else difflib.get_close_matches(name, names, 1)
+
+    @property
+    def closed(self) -> bool:
+        """Whether everything has been unwound for good."""
+        return self.root.state is State.DISPOSED
 
     # Unloading.
 

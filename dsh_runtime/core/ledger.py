@@ -168,6 +168,8 @@ class Ledger:
 
 def _clash(entry: Entry, holder: Entry) -> ClashError:
     name = entry.key if isinstance(entry.key, str) else repr(entry.key)
+    if entry.fiber is holder.fiber:
+        return ClashError(f"plugin {entry.fiber.id!r} registers {entry.table} {name!r} twice; remove or rename one")
     return ClashError(
         f"plugin {entry.fiber.id!r} registers {entry.table} {name!r}, which plugin {holder.fiber.id!r} has registered "
         f"already; rename one of them, or unload {holder.fiber.id!r}"

@@ -43,7 +43,7 @@ def read_plugin(source: Any) -> PluginSpec:
     hooks = _hooks_of(source)
     if apply is None and not hooks:
         raise PluginError(
-            f"{source!r} is no plugin: it has neither apply(ctx) nor @hookimpl functions; "
+            f"{source!r:.200} is no plugin: it has neither apply(ctx) nor @hookimpl functions; "
             "give a module or object with one of them, or a function apply(ctx)"
         )
     _check_version(source, name)
@@ -66,7 +66,7 @@ def _name_of(source: Any) -> str:
         name = getattr(source, "__name__", None) or type(source).__name__
         return str(name).rpartition(".")[2]
     if not isinstance(name, str) or not name:
-        raise PluginError(f"plugin {source!r} has the name {name!r}; a name is a text that is not empty")
+        raise PluginError(f"plugin {source!r:.200} has the name {name!r:.200}; a name is a text that is not empty")
     return name
 
 
@@ -77,7 +77,7 @@ def _apply_of(source: Any, name: str) -> Callable[..., Any] | None:
         return functools.partial(apply_service, source)
     apply = getattr(source, "apply", None)
     if apply is not None and not callable(apply):
-        raise PluginError(f"plugin {name!r} has an apply that is no function: {apply!r}; define apply(ctx)")
+        raise PluginError(f"plugin {name!r} has an apply that is no function: {apply!r:.200}; define apply(ctx)")
     if inspect.isclass(source) and inspect.isfunction(apply) and "self" in inspect.signature(apply).parameters:
         raise PluginError(f"plugin {name!r} is a class whose apply() is a method; give an instance, {name}()")
     return apply
@@ -111,12 +111,13 @@ def _inject_of(source: Any, name: str) -> dict[str, bool]:
         services = dict.fromkeys(inject, True)
     else:
         raise PluginError(
-            f"plugin {name!r} has inject = {inject!r}; give a list of names, or a mapping name -> required"
+            f"plugin {name!r} has inject = {inject!r:.200}; give a list of names, or a mapping name -> required"
         )
     for service, required in services.items():
         if not isinstance(service, str) or not isinstance(required, bool):
             raise PluginError(
-                f"plugin {name!r} injects {service!r}: {required!r}; a service is a name, and required true or false"
+                f"plugin {name!r} injects {service!r:.200}: {required!r:.200}; "
+                "a service is a name, and required true or false"
             )
     return services
 
@@ -124,7 +125,9 @@ def _inject_of(source: Any, name: str) -> dict[str, bool]:
 def _reload_policy_of(source: Any, name: str) -> str:
     policy = getattr(source, "reload_policy", "swap")
     if policy not in ("swap", "stop-first", "restart"):
-        raise PluginError(f"plugin {name!r} has reload_policy = {policy!r}; it is 'swap', 'stop-first' or 'restart'")
+        raise PluginError(
+            f"plugin {name!r} has reload_policy = {policy!r:.200}; it is 'swap', 'stop-first' or 'restart'"
+        )
     return str(policy)
 
 
@@ -133,11 +136,11 @@ def _provides_of(source: Any, name: str) -> tuple[str, ...]:
     if is_service(source):
         offered = getattr(source, "name", None)
         if not isinstance(offered, str) or not offered.isidentifier():
-            raise PluginError(f"service {name!r} provides {offered!r}; give its class name = '…', an identifier")
+            raise PluginError(f"service {name!r} provides {offered!r:.200}; give its class name = '…', an identifier")
         return (offered,)
     provides = getattr(source, "provides", ())
     if isinstance(provides, str) or not all(isinstance(service, str) for service in provides):
-        raise PluginError(f"plugin {name!r} has provides = {provides!r}; give a list of names of services")
+        raise PluginError(f"plugin {name!r} has provides = {provides!r:.200}; give a list of names of services")
     return tuple(provides)
 
 
@@ -174,7 +177,7 @@ def _check_version(source: Any, name: str) -> None:
     try:
         major, minor = (int(part) for part in str(wanted).split("."))
     except ValueError:
-        raise PluginError(f"plugin {name!r} has requires_hookspecs = {wanted!r}; write it as '1.2'") from None
+        raise PluginError(f"plugin {name!r} has requires_hookspecs = {wanted!r:.200}; write it as '1.2'") from None
     host_major, host_minor = (int(part) for part in HOOKSPECS_VERSION.split("."))
     if major != host_major or minor > host_minor:
         raise PluginError(

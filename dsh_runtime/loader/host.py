@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, TypeAlias
 
+import trio
 from attrs import field, frozen
 from dsh_hookspecs import HarnessError
 
@@ -26,7 +27,7 @@ from dsh_runtime.loader.load import load_config
 from dsh_runtime.loader.model import NO_TRACE, HostConfig, PluginRow, Trace
 from dsh_runtime.loader.plugin_config import build_config
 from dsh_runtime.loader.record import RECORD, keeps_record, record_problem
-from dsh_runtime.loader.resolve import resolve_plugin
+from dsh_runtime.loader.resolve import PluginNotFoundError, check_no_tool, resolve_plugin
 from dsh_runtime.loader.start import StartWatch, settle_within, too_late
 from dsh_runtime.services.approval.service import ApprovalSettings
 from dsh_runtime.services.approval.service import install as install_approval
@@ -98,6 +99,7 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
         self._kernel: open_kernel
 
     async def __aenter__(self) -> Host:
+        _check_trio()
         config = self._source if isinstance(self._source, HostConfig) else load_config(self._source or {})
         settings = config.host
         self._kernel = open_kernel(configure=configure, teardown_timeout=settings.teardown_timeout)
@@ -147,6 +149,13 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
         await self._kernel.__aexit__(kind, error, trace)
 
 
+def _check_trio() -> None:
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError:
+        raise RuntimeError("open_host needs trio: run it with trio.run, not with asyncio or by hand") from None
+
+
 def _policy_timeout(config: HostConfig) -> float | None:
     """The limit that is stated, else the default of a host with a config file, else none."""
     stated = ("host", "policy_timeout") in config.trace.places
@@ -194,6 +203,10 @@ def _mount_object(ctx: Context, plugin: Any) -> LoadedPlugin:
     config = None
     if isinstance(plugin, tuple) and len(plugin) == 2:
         plugin, config = plugin
+    try:
+        check_no_tool(plugin)
+    except PluginNotFoundError as error:
+        raise HostError([ConfigProblem((), str(error))]) from None
     fiber = ctx.plugin(plugin, config)
     return LoadedPlugin(fiber.id, None, fiber)
 
@@ -228,10 +241,15 @@ def why_not_active(plugin: LoadedPlugin) -> list[ConfigProblem]:
 
 def _waiting(fiber: Fiber) -> str:
     names = ", ".join(map(repr, fiber.missing)) or "a turn"
+    near = [other for name in fiber.missing for other in fiber.kernel.near_services(name)]
     circle = fiber.kernel.circle_of(fiber)
     if circle:
         return (
             f"plugin {fiber.id!r} waits for the service {names} in a circle: {' -> '.join(circle)}; "
             "make one of the services optional in inject"
         )
-    return f"plugin {fiber.id!r} waits for the service {names}, which nobody provides; add a plugin that does"
+    return f"plugin {fiber.id!r} waits for the service {names}, which nobody provides; {_wanted(near)}"
+
+
+def _wanted(near: list[str]) -> str:
+    return f"did you mean {' and '.join(map(repr, near))}?" if near else "add a plugin that does"

@@ -12,9 +12,11 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from dsh_runtime.tools.definition import ToolDefinition
+
 from .blame import place_of, summary_of
 from .discover import AmbiguousNameError, find_installed, installed_plugins
-from .errors import ConfigProblem, PluginLoadError, did_you_mean
+from .errors import ConfigProblem, PluginLoadError, did_you_mean, quoted
 from .model import PluginRow
 from .target import BadUseError, FileTarget, ModuleTarget, NameTarget, parse_use
 
@@ -36,13 +38,23 @@ def resolve_plugin(row: PluginRow) -> object:
             module = import_file(target.file, file_module_name(row.id))
         else:
             module = import_module(target.module)
-        return attribute_of(module, target.attr)
+        found = attribute_of(module, target.attr)
+        check_no_tool(found, target.attr)
+        return found
 
 
 def find_target(row: PluginRow) -> FileTarget | ModuleTarget:
     """The file or module that a row means. Entry points are looked at only when ``use`` is a bare name."""
     target = parse_use(row.use, row.directory)
-    return _look_up(target) if isinstance(target, NameTarget) else target
+    return _look_up(target, row.directory) if isinstance(target, NameTarget) else target
+
+
+def check_no_tool(found: object, attr: str | None = None) -> None:
+    """Refuse a tool, which is registered by a plugin and is none itself."""
+    if isinstance(found, ToolDefinition):
+        leave_out = f", and leave ':{attr}' out of 'use'" if attr else ""
+        remedy = f"register it in apply(ctx) with ctx.tools.register(…){leave_out}"
+        raise PluginNotFoundError(f"{quoted(str(found.name))} is a tool, not a plugin; {remedy}")
 
 
 def file_module_name(row_id: str) -> str:
@@ -83,10 +95,16 @@ def attribute_of(module: ModuleType, attr: str | None) -> object:
             value = getattr(value, name)
         except AttributeError as error:
             public = [word for word in dir(value) if not word.startswith("_")]
-            owner = getattr(value, "__name__", type(value).__name__)
+            owner = _owner_name(value)
             message = f"'{owner}' has no attribute '{name}'; {did_you_mean(name, public)}"
             raise PluginNotFoundError(message) from error
     return value
+
+
+def _owner_name(value: object) -> str:
+    name = getattr(value, "__name__", type(value).__name__)
+    file = getattr(value, "__file__", None)
+    return str(file) if file and str(name).startswith(f"{FILE_PACKAGE}.") else str(name)
 
 
 class _FreshSourceLoader(SourceFileLoader):
@@ -121,13 +139,17 @@ def _ensure_package() -> None:
         sys.modules[FILE_PACKAGE] = package
 
 
-def _look_up(target: NameTarget) -> ModuleTarget:
+def _look_up(target: NameTarget, directory: Path) -> ModuleTarget:
     plugin = find_installed(target.name)
     if plugin is not None:
         module, _, attr = plugin.value.partition(":")
         return ModuleTarget(module, attr or None)
     if target.may_be_module and _exists(target.name.partition(".")[0]):
         return ModuleTarget(target.name)
+    file = directory / f"{target.name}.py"
+    if file.is_file():
+        message = f"no installed plugin or module is called '{target.name}'; did you mean the file './{file.name}'?"
+        raise PluginNotFoundError(message)
     hint = did_you_mean(target.name, {plugin.name for plugin in installed_plugins()})
     message = f"no installed plugin or module is called '{target.name}'; install it, or correct 'use'; {hint}"
     raise PluginNotFoundError(message)

@@ -384,13 +384,13 @@ class Call:
         try:
             answer = guard.check(self.exec)
         except ORDINARY as error:
-            text = f"a guard of plugin {guard.plugin!r} raised {type(error).__name__}: {message_of(error)}"
+            text = f"{guard.where} raised {type(error).__name__}: {message_of(error)}"
             raise ListenerFailed(guard.plugin, text, error) from error
         if answer is None or isinstance(answer, str):
             return answer
         if inspect.iscoroutine(answer):
             answer.close()
-        text = f"a guard of plugin {guard.plugin!r} answered with {answer!r:.200}; return a reason (deny) or None"
+        text = f"{guard.where} answered with {answer!r:.200}; return a reason (deny) or None"
         raise ListenerFailed(guard.plugin, text)
 
     # 4. Dispatch.

@@ -318,7 +318,9 @@ def aborted(
 
 def unknown_tool(call: Call) -> ToolExecutionFailure:
     """The result of a call whose tool is not visible."""
-    return failure(f"no tool named {call.exec.name!r} is available", code="UNKNOWN_TOOL", name="ToolNotFoundError")
+    closed = "; the host is closed: call it inside 'async with open_host(…)'" if call.machine.kernel.closed else ""
+    message = f"no tool named {call.exec.name!r} is available{closed}"
+    return failure(message, code="UNKNOWN_TOOL", name="ToolNotFoundError")
 
 
 def _code(result: ToolExecutionFailure) -> str | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 from attrs import frozen
 from dsh_hookspecs import HarnessError, JsonSchemaError, JsonValue, ToolExecution, ToolExecutionResult
 
+from dsh_runtime.core.events import describe_function
 from dsh_runtime.core.ledger import Entry, Ledger
 from dsh_runtime.tools.body import make_runner
 from dsh_runtime.tools.definition import RESERVED_NAMES, ToolDefinition, ToolOutput
@@ -72,6 +73,12 @@ class Guard:
     check: Callable[[Any], Any]
     plugin: str
     fiber: Fiber
+
+    @property
+    def where(self) -> str:
+        """``plugin 'night', guard closed_orders (night.py:4)``, for messages."""
+        name, place = describe_function(self.check)
+        return f"plugin {self.plugin!r}, guard {name}{place}"
 
 
 class Journal(Protocol):

@@ -112,6 +112,14 @@ def test_a_denial_names_the_tool_the_rule_its_reason_and_what_would_pass() -> No
     )
 
 
+def test_a_denial_by_two_stars_reads_as_a_sentence() -> None:
+    gate = policy(RuleConfig("deny", ("*",), paths={"**": ("**/.env",)}), default="allow")
+    assert decide(gate, "t", {"a": ".env"}) == Deny(
+        "The permission gate denies 't' by rule 1 (deny * where any argument matches **/.env). A call that has no "
+        "argument matching **/.env would pass this rule."
+    )
+
+
 def test_a_denial_of_a_tool_as_such_says_that_no_arguments_help() -> None:
     decision = decide(policy(RuleConfig("deny", ("fs_*", "sh"))), "sh", {})
     assert decision == Deny(

@@ -48,7 +48,7 @@ PLUGINS = {
     ),
     "has a hook with a misspelt argument": (
         "from dsh_runtime import hookimpl\n@hookimpl\ndef tools_pre_execute(exe, next): return next()\n",
-        ["'mine'", "tools_pre_execute", "'exe'"],
+        ["'mine'", "tools/pre-execute", "'exe'", "did you mean 'exec'?", "it has: exec, next"],
     ),
     "listens to an event that is none": (
         'def apply(ctx):\n    ctx.on("tools/pre-exec", lambda next: next())\n',
@@ -57,6 +57,30 @@ PLUGINS = {
     "needs a service that nobody provides": (
         'inject = ["databse"]\ndef apply(ctx): pass\n',
         ["'mine'", "'databse'", "add a plugin that does"],
+    ),
+    "waits for a service under a wrong name": (
+        'inject = ["tool"]\ndef apply(ctx): pass\n',
+        ["'mine'", "waits for the service 'tool'", "did you mean 'tools'?"],
+    ),
+    "uses a service under a wrong name": (
+        "def apply(ctx): ctx.tool.register(1)\n",
+        ["'mine'", "'tool' (did you mean 'tools'?)", "write inject = ['tools']"],
+    ),
+    "uses an injected service under a wrong name": (
+        'inject = ["tools"]\ndef apply(ctx): ctx.tool.register(1)\n',
+        ["'mine'", "'tool' (did you mean 'tools'?)", "write ctx.tools"],
+    ),
+    "registers a tool twice": (
+        "from dsh_runtime import tool\n"
+        'inject = ["tools"]\n'
+        "@tool\n"
+        "def f(name: str) -> str:\n"
+        '    """F."""\n'
+        "    return name\n"
+        "def apply(ctx):\n"
+        "    ctx.tools.register(f)\n"
+        "    ctx.tools.register(f)\n",
+        ["plugin 'mine' registers tool 'f' twice", "mine.py:9"],
     ),
     "has an unsupported schema": (
         "from dsh_runtime import ToolDefinition, ToolOutput\n"
@@ -179,14 +203,14 @@ def test_a_plugin_that_never_loads_is_told_while_it_loads(
     run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """First as a warning, at once; then as what is wrong."""
-    monkeypatch.setattr("dsh_runtime.loader.start.PATIENCE", 0.01)
+    monkeypatch.setattr("dsh_runtime.loader.start.PATIENCE", 0.5)
     write("mine.py", "import trio\nasync def apply(ctx):\n    await trio.sleep_forever()\n")
-    write("dsh.toml", "[host]\nstart_timeout = 0.2\n" + HEAD)
+    write("dsh.toml", "[host]\nstart_timeout = 1.5\n" + HEAD)
     ended = run("check")
     assert (ended.code, ended.out) == (2, "")
     assert [line.partition(";")[0] for line in ended.err.splitlines()] == [
         "warning: still waiting for plugin 'mine' (loading)",
-        "error: dsh.toml:3: plugin 'mine' is still loading after 0.2 s (start_timeout)",
+        "error: dsh.toml:3: plugin 'mine' is still loading after 1.5 s (start_timeout)",
     ]
 
 
@@ -264,3 +288,54 @@ def test_an_optional_plugin_that_fails_is_told_once(
     told = [line for line in (ended.out + ended.err).splitlines() if "plugin 'mine'" in line]
     assert len(told) == 1, told
     assert told[0].count("no luck") <= 1
+
+
+NOTES = """
+from dsh_runtime import tool
+
+inject = ["tools"]
+
+
+@tool
+def read_note(path: str) -> str:
+    \"""Read a note.\"""
+    return path
+
+
+def apply(ctx):
+    ctx.tools.register(read_note)
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "parts"),
+    [
+        (
+            "./notes.py:read_note",
+            ["'read_note' is a tool, not a plugin", "apply(ctx)", "leave ':read_note' out of 'use'"],
+        ),
+        ("./notes.py:nope", ["/notes.py' has no attribute 'nope'"]),
+        ("./notes.py:aply", ["did you mean 'apply'?"]),
+        ("notes", ["did you mean the file './notes.py'?"]),
+    ],
+)
+def test_a_use_that_misses_says_what_would_do(run: Run, write: Write, use: str, parts: list[str]) -> None:
+    """It names what its author knows: the file, not a module that the host invents for it."""
+    write("notes.py", NOTES)
+    write("dsh.toml", f'[[plugin]]\nid = "notes"\nuse = "{use}"\n')
+    ended = run("check")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: dsh.toml:3: plugin[0].use: plugin 'notes'")
+    assert [part for part in parts if part not in ended.err] == []
+    assert "dsh_file_plugins" not in ended.err
+    assert len(ended.err) < 600
+
+
+def test_guards_are_named_as_listeners_are(run: Run, write: Write) -> None:
+    """With the function and its place."""
+    write("mine.py", 'inject = ["tools"]\ndef night(exec):\n    return 1 / 0\ndef apply(ctx): ctx.tools.guard(night)\n')
+    write("dsh.toml", '[[plugin]]\nid = "greet"\nuse = "greet"\n' + HEAD)
+    assert "plugin 'mine', guard night (mine.py:2) raised ZeroDivisionError" in run("call", "greet", "name=Ada").err
+    write("mine.py", 'inject = ["tools"]\ndef apply(ctx): ctx.tools.guard(lambda exec: 7)\n')
+    said = run("call", "greet", "name=Ada").err
+    assert "plugin 'mine', guard apply.<locals>.<lambda> (mine.py:2) answered with 7; return a reason" in said

@@ -45,14 +45,15 @@ def _rule_terms(rule: Rule) -> str:
     )
 
 
-def _terms(condition: Condition, verb: str) -> str:
-    return f"{condition.path.source} {verb} {_join(condition.globs.sources, 'or')}"
+def _terms(condition: Condition, verb: str, anywhere: str = "any argument") -> str:
+    place = anywhere if condition.path.source == "**" else condition.path.source
+    return f"{place} {verb} {_join(condition.globs.sources, 'or')}"
 
 
 def _way_round(rule: Rule) -> str:
     if not rule.conditions:
         return "No arguments make it pass; use another tool, or have the rule changed."
-    outside = _join((f"no {_terms(condition, 'matching')}" for condition in rule.conditions), "or")
+    outside = _join((f"no {_terms(condition, 'matching', 'argument')}" for condition in rule.conditions), "or")
     return f"A call that has {outside} would pass this rule."
 
 
