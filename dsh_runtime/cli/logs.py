@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 from dsh_runtime.cli.text import one_line, visible
 
+#: How the ids of this program's own calls begin: it tells their results itself.
+OWN_CALLS = "cli-"
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
@@ -24,7 +26,9 @@ class StderrLog(logging.Handler):
         self._held: list[logging.LogRecord] | None = None if self._details else []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record, or hold it."""
+        """Write a record, or hold it; what a result tells anyway is left to ``-v``."""
+        if not self._details and str(getattr(record, "dsh_call", "")).startswith(OWN_CALLS):
+            return
         if self._held is not None and not getattr(record, "dsh_tell_now", False):
             self._held.append(record)
         elif sys.stderr is not None:

@@ -12,7 +12,7 @@ import trio
 from dsh_hookspecs import HarnessError, ToolExecutionResult
 
 from dsh_runtime.cli.errors import CliError
-from dsh_runtime.cli.logs import logging_to_stderr
+from dsh_runtime.cli.logs import OWN_CALLS, logging_to_stderr
 from dsh_runtime.cli.options import Options
 from dsh_runtime.cli.running import Interruption
 from dsh_runtime.loader.errors import LoaderError
@@ -66,7 +66,7 @@ def telling_problems() -> Iterator[None]:
 
 async def call_tool(host: Host, name: str, arguments: Any, interruption: Interruption) -> ToolExecutionResult:
     """Make one call for an agent of its own; an interruption reaches it by its signal alone."""
-    call_id = f"cli-{os.urandom(6).hex()}"
+    call_id = f"{OWN_CALLS}{os.urandom(6).hex()}"
     async with _agent(host, f"call {name}") as agent:
         result: ToolExecutionResult = await host.ctx.tools.execute(
             ToolExecutionInput(call_id, name, arguments, interruption.signal, agent=agent)
