@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,23 +47,28 @@ def holds_large_integer(value: Any) -> bool:
     return False
 
 
+_INSIDE = "(inside)"
+
+
 def build(recipe: dict[str, Any]) -> Any:
-    """Follow the recipe of a deep vector; ``json`` itself needs the recursion."""
+    """Follow the recipe of a deep vector, level by level: ``json`` would have to recurse."""
     if "literal" in recipe:
         return json.loads(recipe["literal"])
-    return json.loads(recipe["open"] * recipe["depth"] + recipe["leaf"] + recipe["close"] * recipe["depth"])
+    value = json.loads(recipe["leaf"])
+    for _ in range(recipe["depth"]):
+        value = _around(json.loads(recipe["open"] + json.dumps(_INSIDE) + recipe["close"]), value)
+    return value
 
 
-def with_deep_stack(make: Callable[[], Any]) -> Any:
-    """Run ``make`` on a thread whose stack lets ``json`` recurse far."""
-    made: list[Any] = []
-    limit, size = sys.getrecursionlimit(), threading.stack_size(512 * 2**20)
-    sys.setrecursionlimit(100_000)
-    try:
-        thread = threading.Thread(target=lambda: made.append(make()))
-        thread.start()
-        thread.join()
-    finally:
-        sys.setrecursionlimit(limit)
-        threading.stack_size(size)
-    return made[0]
+def _around(level: Any, inside: Any) -> Any:
+    """One level with its marker replaced."""
+    pending = [level]
+    while pending:
+        container = pending.pop()
+        for key, child in list(container.items() if isinstance(container, dict) else enumerate(container)):
+            if child == _INSIDE:
+                container[key] = inside
+                return level
+            if isinstance(child, (dict, list)):
+                pending.append(child)
+    raise AssertionError("the recipe's level has no inside")
