@@ -21,6 +21,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         reason = str(mark.kwargs.get("reason"))
         if "no conformance vectors" in reason:
             pytest.skip(reason)
+    if item.path.name.startswith("test_pipeline") and "vector" in getattr(item, "fixturenames", ()):
+        from pipeline_vectors import read_vectors
+
+        read_vectors()  # a fixture that skips would be told at each test
 
 
 @pytest.fixture
