@@ -1,7 +1,6 @@
 """dsh-runtime: hosts the tools of AI agents behind one governed pipeline.
 
-Layering, lowest first: ``core`` and ``values``; ``tools``; ``cards``; ``services``; ``loader``; ``cli``. ``testing`` may
-see all.
+Layering, lowest first: ``core`` and ``values``; ``tools``; ``cards``; ``services``; ``loader``; ``cli``.
 
 The names below are loaded when they are first used: importing the package costs nothing.
 """

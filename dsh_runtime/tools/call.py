@@ -170,10 +170,16 @@ class Call:
                 result = self.after_abort(result)
             return result
         except ListenerFailed as failed:
-            _log.error("call %r of %r fails closed: %s", self.exec.call_id, self.exec.name, failed, exc_info=failed.bug)
+            self._tell(failed)
             return failure_of_listener(failed)
         except Refused as refused:
             return refused.result
+
+    def _tell(self, failed: ListenerFailed) -> None:
+        """Tell whoever runs the host that policy failed, and where."""
+        call_id = self.exec.call_id
+        text = "call %r of %r fails closed: %s"
+        _log.error(text, call_id, self.exec.name, failed, exc_info=failed.bug, extra={"dsh_call": call_id})
 
     async def foresee(self) -> Foresight:
         """Ask policy what it would say, without a person, a body or a record (``exec.dry_run`` is true)."""
