@@ -93,7 +93,8 @@ def plugin_state(fiber: PluginFiber, previous: str) -> None:
 def tools_code_dispatch_log(dispatch: CodeDispatchLog, next: Callable[[], Awaitable[Content]]) -> Content:
     """Replace the content that the log keeps of one sub-call of a program; program and model are untouched.
 
-    The end of the chain keeps the content. A failure leaves the original.
+    The end of the chain keeps the content. A failure leaves the original. It belongs to Code Mode, in which a model
+    writes a program that calls the tools; the runtime does not have it yet, so nobody dispatches this event.
     """
     raise AssertionError("a specification is not called")
 
