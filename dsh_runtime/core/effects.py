@@ -226,10 +226,10 @@ def raise_all(errors: Iterable[BaseException], subject: str) -> None:
 
 
 def is_ordinary(error: BaseException) -> bool:
-    """Whether an error is a failure that can be contained: neither a keyboard interrupt nor a group that holds one."""
+    """Whether an error is a failure that can be contained: no interrupt, no cancellation, no group that holds one."""
     if isinstance(error, BaseExceptionGroup):
         return all(is_ordinary(member) for member in error.exceptions)
-    return isinstance(error, (Exception, SystemExit))
+    return not isinstance(error, (KeyboardInterrupt, trio.Cancelled, GeneratorExit))
 
 
 def _nothing() -> None:

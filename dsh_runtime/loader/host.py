@@ -116,7 +116,7 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
             ctx,
             ToolSettings(
                 max_depth=settings.max_depth,
-                policy_timeout=_policy_timeout(config),
+                policy_timeout=_limit(config, "policy_timeout"),
                 threads=settings.threads,
                 drain_timeout=settings.drain_timeout,
                 presentation=settings.presentation,
@@ -134,7 +134,7 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
                         plugin = _mount_row(ctx, row)
                     host.plugins.append(plugin)
             host.plugins.extend(_mount_object(ctx, plugin) for plugin in self._objects)
-            late = await settle_within(ctx.fiber.kernel, settings.start_timeout)
+            late = await settle_within(ctx.fiber.kernel, _limit(config, "start_timeout"))
         if late:
             raise HostError(_too_late(host, late))
         problems = [problem for plugin in host.plugins for problem in problems_of(plugin, config)]
@@ -156,10 +156,10 @@ def _check_trio() -> None:
         raise RuntimeError("open_host needs trio: run it with trio.run, not with asyncio or by hand") from None
 
 
-def _policy_timeout(config: HostConfig) -> float | None:
-    """The limit that is stated, else the default of a host with a config file, else none."""
-    stated = ("host", "policy_timeout") in config.trace.places
-    return config.host.policy_timeout if stated or config.sources else None
+def _limit(config: HostConfig, name: str) -> float | None:
+    """A limit that is stated, else its default on a host with a config file, else none: the bare API has no clocks."""
+    stated = ("host", name) in config.trace.places
+    return getattr(config.host, name) if stated or config.sources else None
 
 
 def _mode_problems(ctx: Context, config: HostConfig) -> list[ConfigProblem]:

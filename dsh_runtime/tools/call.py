@@ -50,6 +50,8 @@ from dsh_runtime.tools.failures import (
     failure_of,
     failure_of_listener,
     message_of,
+    outward,
+    shown,
     sole,
     text_content,
 )
@@ -118,10 +120,10 @@ class Call:
         machine = self.machine
         if perf_counter() >= machine.yield_at:
             await machine.let_others_run()
-        refused = self._enter()
-        machine.calls[self.token] = self
+        refused = self._enter_whatever_comes()
         journal = self.pipeline.journal
         try:
+            machine.calls[self.token] = self
             if journal is not None:
                 refused = await self._put_on_record(journal, refused)
             candidate = await self._stages(lane) if refused is None else refused
@@ -132,11 +134,15 @@ class Call:
                 result = await self._recorded(journal, result)
             return self._observed(result)
         except BaseException as error:
-            if not self.finished:
-                await self._let_through(error)
-            raise
+            if self.finished:
+                raise
+            result = await self._let_through(error)
+            if not isinstance(error, ORDINARY):
+                raise
+            _log.exception("call %r of %r met a bug of the host", self.exec.call_id, self.exec.name)
+            return result
         finally:
-            del machine.calls[self.token]
+            machine.calls.pop(self.token, None)
             # Call and dispatch know one another; without this each call would wait for the garbage collector.
             self.dispatch = None
             if self._at_rest is not None:
@@ -227,7 +233,10 @@ class Call:
         signal = self.signal = LinkedSignal((call.signal,))
         refused = None
         try:
-            pipeline = self.pipeline = machine.pipeline(call.agent)
+            pipeline = machine.pipeline(call.agent)
+            if call.parent is not None:
+                pipeline = machine.nested(pipeline, call.parent)
+            self.pipeline = pipeline
         except ScopeClosedError as error:
             pipeline = self.pipeline = machine.pipeline(None)
             refused = failure_of(error, plugin=None)
@@ -261,15 +270,24 @@ class Call:
             refused = self._collapsed()
         return refused
 
+    def _enter_whatever_comes(self) -> ToolExecutionFailure | None:
+        """Enter; an input whose parts raise when they are looked at is answered like any other that is no call."""
+        try:
+            return self._enter()
+        except ORDINARY:
+            return self._malformed()
+
     def _malformed(self) -> ToolExecutionFailure:
         """An input that is no call at all is answered, not raised."""
         call = self._input
+        self.tool = None
         self.pipeline = self.machine.pipeline(None)
         self.signal = LinkedSignal(())
-        self.exec = make_execution(str(call.call_id), str(call.name), None, self.signal, None, None, None, self.token)
+        call_id, name = (part if type(part) is str else shown(part) for part in (call.call_id, call.name))
+        self.exec = make_execution(call_id, name, None, self.signal, None, None, None, self.token)
         text = (
             "a call has a text as call_id and name, an AbortSignal as signal and an agent that can be a scope's key, "
-            f"not {call.call_id!r:.100}, {call.name!r:.100}, {call.signal!r:.100} and {call.agent!r:.100}"
+            f"not {shown(call.call_id)}, {shown(call.name)}, {shown(call.signal)} and {shown(call.agent)}"
         )
         return failure(text, code="INVALID_ARGS", name="ToolArgsError")
 
@@ -352,7 +370,7 @@ class Call:
         if scope.cancelled_caught:
             return "cancelled"
         if not isinstance(outcome, str) or (outcome != "allowed-once" and outcome not in _DENIED_BY_PERSON):
-            text = f"the approval service answered with {outcome!r:.200}, which is no outcome"
+            text = f"the approval service answered with {shown(outcome)}, which is no outcome"
             raise ListenerFailed("approval", text)
         return outcome
 
@@ -389,14 +407,17 @@ class Call:
     def _guard_answer(self, guard: Guard) -> str | None:
         try:
             answer = guard.check(self.exec)
-        except ORDINARY as error:
-            text = f"{guard.where} raised {type(error).__name__}: {message_of(error)}"
+            if answer is None or isinstance(answer, str):
+                return None if answer is None else str.__str__(answer)
+        except BaseException as error:
+            if outward(error) is not None:
+                raise
+            cause = sole(error)
+            text = f"{guard.where} raised {type(cause).__name__}: {message_of(cause)}"
             raise ListenerFailed(guard.plugin, text, error) from error
-        if answer is None or isinstance(answer, str):
-            return answer
         if inspect.iscoroutine(answer):
             answer.close()
-        text = f"{guard.where} answered with {answer!r:.200}; return a reason (deny) or None"
+        text = f"{guard.where} answered with {shown(answer)}; return a reason (deny) or None"
         raise ListenerFailed(guard.plugin, text)
 
     # 4. Dispatch.
@@ -496,7 +517,7 @@ class Call:
             raise ToolOutputError(f"finalize_content of tool {tool.name!r} is async; it has to be sync")
         return evolve(result, content=frozen_content(content, f"finalize_content of tool {tool.name!r}", depth))
 
-    async def _let_through(self, error: BaseException) -> None:
+    async def _let_through(self, error: BaseException) -> ToolExecutionResult:
         """End a call that a cancellation or an interrupt goes through: record it, tell the observers."""
         if isinstance(error, ORDINARY):
             result: ToolExecutionResult = failure_of(error, plugin=None)
@@ -511,7 +532,7 @@ class Call:
             result = failure_of(again, plugin=None)
         if self.pipeline.journal is not None:
             result = await self._recorded(self.pipeline.journal, result)
-        self._observed(result)
+        return self._observed(result)
 
     def _contexts_so_far(self) -> tuple[ContextMessage, ...]:
         """What the body has deferred, of a call that is cancelled from outside."""

@@ -38,10 +38,12 @@ from dsh_runtime.tools.failures import (
     ORDINARY,
     ListenerFailed,
     Raised,
+    failing,
     failure,
     failure_of,
     message_of,
-    reraise_outer,
+    outward,
+    shown,
     sole,
 )
 from dsh_runtime.tools.policy import settled
@@ -125,13 +127,16 @@ class Dispatch:
                 answer = yield from answer  # type: ignore[misc]  # a generator-based coroutine may
             if type(answer) not in _RESULTS:
                 answer = yield from settled(answer)
-        except (Refused, ListenerFailed):
+        except (Refused, ListenerFailed) as failed:
+            self.failed = self.failed or failed
             raise
-        except ORDINARY as error:
-            raise self._fail(listener, error) from error
-        except BaseExceptionGroup as group:
-            self._fail(listener, group)
-            raise
+        except BaseException as error:
+            goes_on = outward(error)
+            if goes_on is None:
+                raise self._fail(listener, error) from error
+            if failing(error):
+                self._fail(listener, error)
+            raise goes_on from None
         finally:
             self.running -= 1
             if self._idle is not None and not self.running:
@@ -193,7 +198,7 @@ class Dispatch:
         if type(answer) not in _RESULTS:
             discard(answer)
             wanted = "a ToolExecutionSuccess, a ToolExecutionFailure, or what next() gave"
-            problem = f"answered with {answer!r:.200}; return {wanted}"
+            problem = f"answered with {shown(answer)}; return {wanted}"
             raise self._fail(listener, None, problem)
         if answer.is_error:
             result: ToolExecutionResult = self._attributed(listener, answer)
@@ -213,7 +218,7 @@ class Dispatch:
         info = answer.error.info if isinstance(answer.error, ToolFailure) else ...
         if info is not None and not isinstance(info, ToolErrorInfo):
             wanted = "a ToolFailure, its info a ToolErrorInfo"
-            problem = f"gave a failure whose error is {answer.error!r:.200}; give {wanted}"
+            problem = f"gave a failure whose error is {shown(answer.error)}; give {wanted}"
             raise self._fail(listener, None, problem)
         if info is None:
             info = ToolErrorInfo("ToolFailure", None, listener.plugin)
@@ -263,11 +268,11 @@ class Dispatch:
         outcome: Any
         try:
             outcome = yield from run_body(tool.run(args, run, call.machine.limiter), fused, call)
-        except ORDINARY as error:
+        except BaseException as error:
+            goes_on = outward(error)
+            if goes_on is not None:
+                raise goes_on from None
             outcome = Raised(error)
-        except BaseExceptionGroup as group:
-            reraise_outer(group)
-            outcome = Raised(group)
         finally:
             self.running -= 1
             if self._idle is not None and not self.running:

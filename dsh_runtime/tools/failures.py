@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import trio
 from dsh_hookspecs import ContextMessage, HarnessError, ToolErrorInfo, ToolExecutionFailure, ToolFailure
@@ -12,6 +12,8 @@ from dsh_runtime.values.frozen import FrozenDict, FrozenList, OpenDict, OpenList
 
 #: What the code of a tool, listener or service may raise without ending the host.
 ORDINARY = (Exception, SystemExit)
+#: What nobody may contain: an interrupt, a caller's cancellation, the end of a frame.
+OUTER = (KeyboardInterrupt, trio.Cancelled, GeneratorExit)
 
 
 class ListenerFailed(Exception):  # noqa: N818 - control flow
@@ -109,25 +111,43 @@ def sole(error: BaseException) -> BaseException:
     return error
 
 
+def shown(value: object) -> str:
+    """How a value reads in a message, whatever its ``__repr__`` does."""
+    try:
+        return repr(value)[:200]
+    except ORDINARY:
+        return f"<{type(value).__name__}>"
+
+
 def message_of(error: BaseException) -> str:
     """What an exception says, or its class where it says nothing."""
     try:
         text = str(error)
-    except Exception:
+    except ORDINARY:
         text = ""
     return text or type(error).__name__
 
 
-def reraise_outer(group: BaseExceptionGroup[BaseException]) -> None:
-    """Raise what a mixed group holds and may not be swallowed: interrupts first, then a caller's cancellation."""
-    for kind in (KeyboardInterrupt, GeneratorExit, trio.Cancelled):
-        match, _ = group.split(kind)
+def outward(error: BaseException) -> BaseException | None:
+    """What of an error may not be contained, interrupts first: the error itself, a group's member, or nothing."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error if isinstance(error, OUTER) else None
+    for kind in OUTER:
+        match, _ = error.split(kind)
         if match is not None:
-            _raise_first(match)
+            return _first(match)
+    return None
 
 
-def _raise_first(group: BaseExceptionGroup[Any]) -> NoReturn:
+def failing(error: BaseException) -> bool:
+    """Whether an error holds anything that is a failure, beside what goes outward."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(OUTER)[1] is not None
+    return not isinstance(error, OUTER)
+
+
+def _first(group: BaseExceptionGroup[Any]) -> BaseException:
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    raise error
+    return error

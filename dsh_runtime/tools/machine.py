@@ -22,6 +22,7 @@ from dsh_runtime.core.errors import ScopeClosedError
 from dsh_runtime.core.events import Listener
 from dsh_runtime.core.fiber import Fiber
 from dsh_runtime.core.kernel import Kernel
+from dsh_runtime.core.lifecycle import State
 from dsh_runtime.tools.failures import failure
 from dsh_runtime.tools.registry import Guard, Journal, PresentationMode, RegisteredTool, Resolver
 from dsh_runtime.tools.story import recording
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
 
 _log = logging.getLogger("dsh.tools")
+#: The version of a pipeline that is of no single version of the ledger: visibility and guards are read afresh.
+MIXED = -1
 _YIELD_EVERY = 0.0005
 
 
@@ -95,6 +98,17 @@ class Pipeline:
                 self._memo[name] = found
             return found
 
+    def with_those_of(self, outer: Pipeline) -> Pipeline:
+        """This pipeline for a sub-call: policy that the call around it entered with, and that unloads, comes first."""
+        both: Any = object.__new__(Pipeline)
+        for name in Pipeline.__slots__:
+            setattr(both, name, getattr(self, name))
+        for stage in ("pre", "execute", "post", "result", "guards"):
+            leaving = tuple(item for item in getattr(outer, stage) if item.fiber.state is not State.ACTIVE)
+            setattr(both, stage, (*leaving, *(item for item in getattr(self, stage) if item not in leaving)))
+        both.version = MIXED
+        return both  # type: ignore[no-any-return]
+
     def uses(self, fiber: Fiber) -> bool:
         """Whether anything in the stages belongs to ``fiber``."""
         if fiber is self._keeper:
@@ -126,6 +140,13 @@ class Machine:
         if pipeline is not None and pipeline.version == self.ledger.version:
             return pipeline
         return self._build(agent)
+
+    def nested(self, pipeline: Pipeline, parent: ExecutionToken) -> Pipeline:
+        """The pipeline of a sub-call: no policy that the call around it is subject to may be gone for it."""
+        outer = self.calls.get(parent)
+        if outer is None or outer.pipeline.version == self.ledger.version:
+            return pipeline
+        return pipeline.with_those_of(outer.pipeline)
 
     def forget_scope(self, key: Hashable) -> None:
         """A scope has been disposed."""

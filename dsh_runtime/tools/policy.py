@@ -23,7 +23,7 @@ from dsh_runtime.core.chain import discard
 from dsh_runtime.core.errors import HookError
 from dsh_runtime.core.events import Listener
 from dsh_runtime.tools.execution import Execution
-from dsh_runtime.tools.failures import ORDINARY, ListenerFailed, message_of, sole
+from dsh_runtime.tools.failures import ListenerFailed, failing, message_of, outward, shown, sole
 
 #: A decision and the listener that made it (``None``: the end of the chain). A plain tuple: read on every call.
 Ruling: TypeAlias = tuple[Any, Listener | None]
@@ -133,14 +133,17 @@ class PolicyChain:
                 # The listener has heard nothing of those behind it: they are heard all the same.
                 yield from self._run(behind, heard)
                 ruling = self.stage.merge(ruling, heard[-1])
-        except ListenerFailed:
+        except ListenerFailed as failed:
+            self.failed = self.failed or failed
             raise
-        except ORDINARY as error:
-            raise self._fail(listener, error) from error
-        except BaseExceptionGroup as group:
+        except BaseException as error:
             # Cancelled mixed with an error: the error counts, the cancellation goes on its way.
-            self._fail(listener, group)
-            raise
+            goes_on = outward(error)
+            if goes_on is None:
+                raise self._fail(listener, error) from error
+            if failing(error):
+                self._fail(listener, error)
+            raise goes_on from None
         finally:
             self.running -= 1
             if index == 0:
@@ -168,7 +171,7 @@ class PolicyChain:
         problem = self.stage.problem(answer)
         if problem is not None:
             discard(answer)
-            raise self._fail(listener, None, f"answered with {answer!r:.200}; {problem}")
+            raise self._fail(listener, None, f"answered with {shown(answer)}; {problem}")
         return answer, listener
 
     def _too_late(self) -> HookError:

@@ -41,7 +41,7 @@ async def test_a_plugin_that_never_loads_fails_the_start(
     """By name, also where it waits for what it has mounted; what comes behind it is not blamed."""
     files = [str(write("early.py", AT_ONCE)), str(write("late.py", text)), str(write("behind.py", AT_ONCE))]
     with pytest.raises(HostError) as caught:
-        async with open_host(config(*files)):
+        async with open_host(config(*files, start_timeout=60)):
             pytest.fail("it has started")
     told = [problem.message for problem in caught.value.problems]
     assert [message.partition(";")[0] for message in told] == [
