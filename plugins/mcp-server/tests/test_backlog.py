@@ -59,3 +59,16 @@ async def test_whoever_waits_for_room_is_woken_by_an_answer() -> None:
         await trio.testing.wait_all_tasks_blocked()
         assert not woken.is_set()
         backlog.settle(1)
+
+
+def test_refusals_count_as_well() -> None:
+    """They belong to no request, and there may be many."""
+    backlog = Backlog(2, 1000)
+    backlog.add(1, 10)
+    backlog.add_refusal()
+    assert backlog.full
+    backlog.settle(1)
+    assert not backlog.full
+    assert not backlog.empty
+    backlog.settle_refusal()
+    assert backlog.empty

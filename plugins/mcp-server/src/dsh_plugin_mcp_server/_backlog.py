@@ -1,4 +1,4 @@
-"""How many requests of a client are unanswered, and whether more may be read."""
+"""How much of what a client sent is unanswered, and whether more may be read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcp_types import RequestId
 
 
 class Backlog:
-    """The unanswered requests, by their ids, with the bytes that they took on the wire."""
+    """The unanswered requests, by their ids, with the bytes that they took on the wire; and the unsent refusals."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most = most
@@ -16,6 +16,7 @@ class Backlog:
         self._sizes: dict[RequestId, int] = {}
         self._cancelled: set[RequestId] = set()
         self._bytes = 0
+        self._refusals = 0
         self._settled = trio.Event()
 
     def add(self, request_id: RequestId, size: int) -> bool:
@@ -44,17 +45,26 @@ class Backlog:
         self._bytes -= self._sizes.pop(key, 0)
         self._settled.set()
 
+    def add_refusal(self) -> None:
+        """Note an answer to something that is not among the requests."""
+        self._refusals += 1
+
+    def settle_refusal(self) -> None:
+        """Such an answer has been sent, or never will be."""
+        self._refusals -= 1
+        self._settled.set()
+
     @property
     def full(self) -> bool:
         """Whether nothing more should be read."""
-        return len(self._sizes) >= self._most or self._bytes >= self._most_bytes
+        return len(self._sizes) + self._refusals >= self._most or self._bytes >= self._most_bytes
 
     @property
     def empty(self) -> bool:
-        """Whether every request has been settled."""
-        return not self._sizes
+        """Whether everything has been settled."""
+        return not self._sizes and not self._refusals
 
     async def settled(self) -> None:
-        """Wait until one more request has been settled."""
+        """Wait until one more request or refusal has been settled."""
         self._settled = trio.Event()
         await self._settled.wait()

@@ -1,12 +1,14 @@
 """The client's messages on their way to the SDK.
 
 What the SDK leaves open is settled here: rubbish gets an answer, a request id is used once at a time, no more is read
-than is worked on, and a cancellation or the client's leaving reaches the calls before the SDK acts on it.
+than is worked on, and a cancellation or the client's leaving reaches the calls before the SDK acts on it. Reading never
+waits for a write: a client that takes no answers can still cancel, and leave.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final, Self
 
@@ -38,12 +40,14 @@ class Intake(ClosingStream):
         outlet: Outlet,
         on_cancel: Callable[[RequestId], None],
         on_end: Callable[[], None],
+        start: Callable[..., None],
     ) -> None:
         self._transport = transport
         self._backlog = backlog
         self._outlet = outlet
         self._on_cancel = on_cancel
         self._on_end = on_end
+        self._start = start
 
     async def receive(self) -> SessionMessage | Exception:
         """The next message that the SDK is to see."""
@@ -56,8 +60,8 @@ class Intake(ClosingStream):
                 self._on_end()
                 raise anyio.EndOfStream from None
             if isinstance(item, Exception):
-                await self._answer_rubbish(item)
-            elif (admitted := await self._admit(item)) is not None:
+                self._answer_rubbish(item)
+            elif (admitted := self._admit(item)) is not None:
                 return admitted
 
     def __aiter__(self) -> Self:
@@ -85,17 +89,17 @@ class Intake(ClosingStream):
             while not self._backlog.empty:
                 await self._backlog.settled()
 
-    async def _answer_rubbish(self, fault: Exception) -> None:
+    def _answer_rubbish(self, fault: Exception) -> None:
         if isinstance(fault, WireError):
-            await self._outlet.refuse(fault.request_id, fault.code, fault.message)
+            self._refuse(fault.request_id, fault.code, fault.message)
         else:
-            await self._outlet.refuse(None, PARSE_ERROR, "Parse error: the message could not be read")
+            self._refuse(None, PARSE_ERROR, "Parse error: the message could not be read")
 
-    async def _admit(self, item: SessionMessage) -> SessionMessage | None:
+    def _admit(self, item: SessionMessage) -> SessionMessage | None:
         """The message as the SDK is to see it, if it is to."""
         message = item.message
         if isinstance(message, JSONRPCRequest):
-            return await self._admit_request(item, message)
+            return self._admit_request(item, message)
         if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             request_id = cancelled_request_id_from_params(message.params)
             if request_id is not None:
@@ -103,12 +107,24 @@ class Intake(ClosingStream):
                 self._on_cancel(request_id)
         return item
 
-    async def _admit_request(self, item: SessionMessage, request: JSONRPCRequest) -> SessionMessage | None:
+    def _admit_request(self, item: SessionMessage, request: JSONRPCRequest) -> SessionMessage | None:
         size = item.size if isinstance(item, ReceivedMessage) else 0
         if not self._backlog.add(request.id, size):
-            await self._outlet.refuse(request.id, INVALID_REQUEST, "Invalid request: an unanswered request has this id")
+            self._refuse(request.id, INVALID_REQUEST, "Invalid request: an unanswered request has this id")
             return None
         return SessionMessage(request, ServerMessageMetadata(on_request_unanswered=partial(self._settle, request.id)))
+
+    def _refuse(self, request_id: RequestId | None, code: int, message: str) -> None:
+        self._backlog.add_refusal()
+        self._start(self._send_refusal, request_id, code, message)
+
+    async def _send_refusal(self, request_id: RequestId | None, code: int, message: str) -> None:
+        try:
+            # The outlet itself sees to a client that takes no more.
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                await self._outlet.refuse(request_id, code, message)
+        finally:
+            self._backlog.settle_refusal()
 
     async def _settle(self, request_id: RequestId) -> None:
         self._backlog.settle(request_id)

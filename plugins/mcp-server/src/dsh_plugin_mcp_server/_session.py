@@ -76,7 +76,7 @@ class _Session:
         self._methods = _make_methods(ctx.tools, scope.key, self._calls, self._start, config)
         self._methods.install(self._server)
         self._outlet = Outlet(transport.write, backlog, self._hang_up)
-        self._intake = Intake(transport, backlog, self._outlet, self._calls.cancel, self._leave)
+        self._intake = Intake(transport, backlog, self._outlet, self._calls.cancel, self._leave, self._start)
         self._serving = trio.CancelScope()
         self._left = trio.Event()
         self._served = trio.Event()
