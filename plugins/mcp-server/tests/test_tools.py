@@ -79,12 +79,29 @@ def test_a_root_without_a_type_is_given_one() -> None:
         {"type": "object", "required": [1]},
         {"type": "object", "description": "x" * 3000},
         json.loads('{"type": "object", "properties": {"a": ' + '{"not": ' * 30 + "{}" + "}" * 32),
+        {"type": "object", "default": float("nan")},
+        {"type": "object", "examples": {1}},
+        {"type": "object", "default": {("a", "b"): 1}},
     ],
 )
 def test_a_tool_that_clients_would_stumble_over_is_left_out(parameters: Any, caplog: pytest.LogCaptureFixture) -> None:
     """One bad schema does not cost a client all the others; the host's log says which."""
     with caplog.at_level(logging.WARNING):
         assert [entry["name"] for entry in listed(("bad", parameters, OBJECT), ("good", OBJECT, OBJECT))] == ["good"]
+    assert "'bad'" in caplog.text
+
+
+@pytest.mark.parametrize("description", [None, 1, b"bytes", {"a set"}])
+def test_a_tool_whose_description_is_no_text_is_left_out(
+    description: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As one with a bad schema is."""
+    tools = FakeTools(("bad", OBJECT, OBJECT), ("good", OBJECT, OBJECT))
+    bad, good = tools.schemas()
+    monkeypatch.setattr(tools, "schemas", lambda scope: [{**bad, "description": description}, good])
+    with caplog.at_level(logging.WARNING):
+        page = ToolList(tools, object(), Limits(2000, 20)).page(None, modern=False)  # type: ignore[arg-type]
+    assert [entry["name"] for entry in page["tools"]] == ["good"]
     assert "'bad'" in caplog.text
 
 

@@ -43,8 +43,11 @@ class ToolList:
 
     def _entries(self, schemas: Iterator[Mapping[str, Any]], modern: bool) -> Iterator[dict[str, Any]]:
         for schema in schemas:
-            entry = self._entry(schema, modern)
-            fault = _fault(entry) or self.limits.excess(entry)
+            try:
+                entry = self._entry(schema, modern)
+                fault = _fault(entry) or self.limits.excess(entry)
+            except (ValueError, TypeError, RecursionError) as error:
+                fault = f"cannot be written as JSON ({error})"
             if fault is None:
                 yield entry
             else:
@@ -79,7 +82,9 @@ def _rooted(schema: Any) -> Any:
 
 
 def _fault(entry: Mapping[str, Any]) -> str | None:
-    """What in the parameter schema MCP has no room for."""
+    """What in the description MCP has no room for."""
+    if not isinstance(entry["description"], str):
+        return "is no text"
     schema = entry["inputSchema"]
     if not has_object_root(schema):
         return "has parameters that are no object"
