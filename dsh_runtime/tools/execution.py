@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dsh_hookspecs import AbortSignal, ContextMessage, ExecutionToken, JsonValue, ToolProgress
@@ -206,8 +205,8 @@ class RunContext(_View):
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Tell the observers of ``tools/progress`` how far the work has come; from any thread."""
         for number in (done, total):
-            if number is not None and (type(number) not in (int, float) or not math.isfinite(number)):
-                raise TypeError(f"progress() counts in finite numbers (int or float), not {number!r:.100}")
+            if number is not None and type(number) not in (int, float):
+                raise TypeError(f"progress() counts in int or float, not {number!r:.100}")
         if message is not None and type(message) is not str:
             raise TypeError(f"progress() takes a text as message, not {message!r:.100}")
         self._call.progress(ToolProgress(done, total, message))
