@@ -75,7 +75,7 @@ def test_folding_twice_is_folding_once(name: str) -> None:
         "a/../.env",
         "config//.env",
         "config/./.env",
-        "/work/.env",
+        "/srv/.env",
         ".env/",
         ".env/.",
         " .env",
