@@ -1,0 +1,4 @@
+"""Code Mode: one program instead of many calls, under the same policy.
+
+Layering, lowest first: ``interface``; ``runtime`` (a process for each program).
+"""

@@ -1,0 +1,91 @@
+"""What a code runtime and the tool ``run_code`` know of each other.
+
+A runtime runs one program at a time in a place of its own and knows nothing of tools; a bridge takes the program's
+sub-calls to the pipeline and knows nothing of processes. Neither raises for what a program did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Literal, Protocol, TypeAlias
+
+from attrs import frozen
+from dsh_hookspecs import AbortSignal, JsonValue
+
+#: How a program can fail.
+FailureKind: TypeAlias = Literal["exception", "timeout", "aborted", "memory", "output-limit", "crashed"]
+
+
+@frozen
+class SubError:
+    """Why a sub-call failed: what ``ToolCallError`` says in the program."""
+
+    message: str
+    name: str | None = None
+    code: str | None = None
+
+
+@frozen
+class SubReply:
+    """What became of a sub-call: its value, or an error."""
+
+    value: JsonValue = None
+    error: SubError | None = None
+
+
+class Bridge(Protocol):
+    """How the sub-calls of one program reach the pipeline."""
+
+    def enter(self, name: str, arguments: JsonValue) -> Callable[[], Awaitable[SubReply]]:
+        """Take a sub-call in; called in the order in which the program made them.
+
+        ``arguments`` are plain JSON, checked, and nobody else's. What is returned is awaited once, in a task of the
+        runtime's own, which is cancelled only together with the run; it never raises for what a tool did.
+        """
+
+    def close(self) -> None:
+        """The program has ended, however: abort what is in flight, refuse what comes.
+
+        The runtime then waits for what it awaits to come to rest before it reports the run's end.
+        """
+
+
+@frozen(eq=False)
+class CodeProgram:
+    """What is to be run: the body of an async function, and what it may reach."""
+
+    code: str
+    signal: AbortSignal
+    bridge: Bridge
+
+
+@frozen
+class CodeFailure:
+    """Why a program failed. ``traceback`` holds the program's own lines alone, numbered as it is written."""
+
+    kind: FailureKind
+    message: str
+    traceback: str = ""
+
+
+@frozen
+class CodeOutcome:
+    """What came of a program: what it printed, what it returned, and why it failed if it did."""
+
+    logs: str = ""
+    result: JsonValue = None
+    has_result: bool = False
+    failure: CodeFailure | None = None
+
+
+class CodeRuntime(Protocol):
+    """The service ``code_runtime``."""
+
+    language: str
+
+    async def run(self, program: CodeProgram) -> CodeOutcome:
+        """Run a program to its end, until nothing of it is left; raises nothing for what it did.
+
+        A runtime that cannot run anything at all (no sandbox where one is asked for, say) raises a ``HarnessError``
+        with a code of its own.
+        """

@@ -1,0 +1,1 @@
+"""The subprocess runtime: each program in a fresh, confined interpreter."""
