@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ToolErrorInfo,
         ToolExecutionFailure,
         ToolExecutionSuccess,
+        ToolFailedError,
         ToolFailure,
         ToolNotFoundError,
         ToolOutputError,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from dsh_runtime.services.approval.race import first_answer
     from dsh_runtime.services.approval.service import ApprovalError
     from dsh_runtime.tools.define import define_tool, tool
-    from dsh_runtime.tools.definition import ToolDefinition, ToolExecutionInput, ToolOutput
+    from dsh_runtime.tools.definition import ToolDefinition, ToolExecutionInput, ToolOutput, ToolReply
     from dsh_runtime.tools.presentation import DurableResult, present_call, present_result
     from dsh_runtime.tools.registry import ToolRegistrationError
     from dsh_runtime.tools.runtime import ToolRuntime
@@ -75,8 +76,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "dsh_hookspecs": (
         "Accept Allow AbortController AbortSignal Ask Block ContextMessage Deny HarnessError JsonSchemaError "
-        "JsonValueError ToolArgsError ToolErrorInfo ToolExecutionFailure ToolExecutionSuccess ToolFailure "
-        "ToolNotFoundError ToolOutputError ToolRunContext Violation hookimpl hookspec"
+        "JsonValueError ToolArgsError ToolErrorInfo ToolExecutionFailure ToolExecutionSuccess ToolFailedError "
+        "ToolFailure ToolNotFoundError ToolOutputError ToolRunContext Violation hookimpl hookspec"
     ),
     "dsh_runtime.core.context": "Context Scope",
     "dsh_runtime.core.errors": (
@@ -93,7 +94,7 @@ _HOMES = {
     "dsh_runtime.services.approval.desk": "PendingApproval",
     "dsh_runtime.services.approval.race": "first_answer",
     "dsh_runtime.tools.define": "define_tool tool",
-    "dsh_runtime.tools.definition": "ToolDefinition ToolExecutionInput ToolOutput",
+    "dsh_runtime.tools.definition": "ToolDefinition ToolExecutionInput ToolOutput ToolReply",
     "dsh_runtime.tools.presentation": "DurableResult present_call present_result",
     "dsh_runtime.tools.registry": "ToolRegistrationError",
     "dsh_runtime.tools.runtime": "ToolRuntime",
@@ -146,11 +147,13 @@ __all__ = [
     "ToolExecutionFailure",
     "ToolExecutionInput",
     "ToolExecutionSuccess",
+    "ToolFailedError",
     "ToolFailure",
     "ToolNotFoundError",
     "ToolOutput",
     "ToolOutputError",
     "ToolRegistrationError",
+    "ToolReply",
     "ToolRunContext",
     "ToolRuntime",
     "Violation",

@@ -18,12 +18,28 @@ class ToolOutput:
 
     ``render(args, value)`` gives the content for the model (without it: a text as it is, anything else as JSON);
     ``presentation_meta(args, value)`` a JSON value for a UI, for top-level calls only (``None``: no meta). Both are
-    pure.
+    pure. ``relayed`` is the output schema of a foreign tool, in any dialect, as clients are to see it; ``schema`` alone
+    is enforced. Without ``structured`` the content says all there is: a value that is no object is for programs alone,
+    and clients see neither it nor a schema.
     """
 
     schema: Any
     render: Callable[[Any, Any], Content] | None = None
     presentation_meta: Callable[[Any, Any], JsonValue] | None = None
+    relayed: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    structured: bool = field(default=True, kw_only=True)
+
+
+@frozen(eq=False)
+class ToolReply:
+    """What a body may return in place of its value alone: the value, and the content that goes with it.
+
+    For tools whose content is not made from the value, such as a remote server's. The value is checked like any other,
+    and takes ``render`` if a policy puts another one in its place.
+    """
+
+    value: Any
+    content: Content
 
 
 @frozen(eq=False)

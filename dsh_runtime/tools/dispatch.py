@@ -25,6 +25,7 @@ from dsh_hookspecs import (
     ToolExecutionFailure,
     ToolExecutionResult,
     ToolExecutionSuccess,
+    ToolFailedError,
     ToolFailure,
 )
 from dsh_hookspecs._signals import LinkedSignal
@@ -33,6 +34,7 @@ from dsh_runtime.core.chain import discard
 from dsh_runtime.core.errors import HookError
 from dsh_runtime.core.events import Listener
 from dsh_runtime.tools.body import CallerCancelled
+from dsh_runtime.tools.definition import ToolReply
 from dsh_runtime.tools.execution import DispatchView, RunContext, make_run_context, make_view
 from dsh_runtime.tools.failures import (
     ORDINARY,
@@ -48,7 +50,15 @@ from dsh_runtime.tools.failures import (
 )
 from dsh_runtime.tools.policy import settled
 from dsh_runtime.tools.registry import RegisteredTool
-from dsh_runtime.tools.results import canonical, default_content, frozen_contexts, make_success, rendered
+from dsh_runtime.tools.results import (
+    canonical,
+    default_content,
+    frozen_content,
+    frozen_contexts,
+    make_success,
+    projected_meta,
+    rendered,
+)
 from dsh_runtime.tools.scope import run_body
 from dsh_runtime.tools.story import describe
 
@@ -297,10 +307,31 @@ class Dispatch:
             if type(outcome) is Raised:
                 if not isinstance(outcome.error, (HarnessError, AbortError)):
                     _log.info("tool %r of plugin %r raised", tool.name, tool.plugin, exc_info=outcome.error)
-                return failure_of(outcome.error, plugin=tool.plugin, contexts=contexts)
+                said = self._said(tool, outcome.error)
+                return failure_of(outcome.error, plugin=tool.plugin, contexts=contexts, content=said)
+            if type(outcome) is ToolReply:
+                return self._replied(tool, outcome, contexts, run.concluded)
             return self.rendered(outcome, contexts, run.concluded)
         except ORDINARY as error:
             return failure_of(error, plugin=tool.plugin, contexts=contexts)
+
+    def _replied(
+        self, tool: RegisteredTool, reply: ToolReply, contexts: Sequence[ContextMessage], concludes: bool
+    ) -> ToolExecutionSuccess:
+        """A success whose content the body has made itself."""
+        depth = self._call.machine.settings.max_depth
+        content = frozen_content(reply.content, f"tool {tool.name!r}", depth)
+        frozen = canonical(tool, reply.value, depth)
+        meta = projected_meta(tool, self.arguments(tool), frozen, self._call.exec.parent is None, depth)
+        return make_success(frozen, content, meta, contexts, concludes)
+
+    def _said(self, tool: RegisteredTool, error: BaseException) -> Any:
+        """The content that a tool's own failure brings along; ``None`` where it brings none."""
+        error = sole(error)
+        if not isinstance(error, ToolFailedError) or error.content is None:
+            return None
+        depth = self._call.machine.settings.max_depth
+        return frozen_content(error.content, f"the failure of tool {tool.name!r}", depth)
 
     def _keep(self, result: ToolExecutionResult) -> ToolExecutionResult:
         self.made.append(result)

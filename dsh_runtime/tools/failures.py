@@ -79,6 +79,7 @@ def failure_of(
     plugin: str | None,
     default_code: str | None = None,
     contexts: Sequence[ContextMessage] = (),
+    content: Any = None,
 ) -> ToolExecutionFailure:
     """The error result of an exception: its message, its class, and its code if it is a :class:`HarnessError`."""
     error = sole(error)
@@ -88,6 +89,7 @@ def failure_of(
         code=code if isinstance(code, str) else default_code,
         name=type(error).__name__,
         plugin=plugin,
+        content=content,
         contexts=contexts,
     )
 

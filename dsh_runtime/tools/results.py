@@ -67,10 +67,15 @@ def rendered(
     else:
         content = _projected(tool, "render", output.render, args, value, max_depth)
         check_blocks(content, f"render of tool {tool.name!r}")
-    meta = None
-    if top_level and output.presentation_meta is not None:
-        meta = _projected(tool, "presentation_meta", output.presentation_meta, args, value, max_depth)
-    return content, meta
+    return content, projected_meta(tool, args, value, top_level, max_depth)
+
+
+def projected_meta(tool: RegisteredTool, args: Any, value: JsonValue, top_level: bool, max_depth: int) -> JsonValue:
+    """The meta of a canonical value; for a top-level call only."""
+    project = tool.definition.output.presentation_meta
+    if project is None or not top_level:
+        return None
+    return _projected(tool, "presentation_meta", project, args, value, max_depth)
 
 
 def default_content(value: JsonValue) -> FrozenList:

@@ -25,7 +25,7 @@ from pipeline_kit import (
     text,
 )
 
-from dsh_runtime import HarnessError, define_tool
+from dsh_runtime import HarnessError, ToolFailedError, ToolReply, define_tool
 
 # Where a body runs
 
@@ -387,3 +387,48 @@ async def test_a_defined_tool_refuses_arguments_after_policy_has_seen_them(rec: 
     assert success(await rec.call("typed", {"n": 1})).value == "ok"
     assert len(ran) == 1
     assert rec.count("pre-execute:P") == 3
+
+
+# Bodies that bring their own content
+
+
+def image() -> dict[str, str]:
+    return {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+
+
+async def test_a_body_may_bring_the_content_that_goes_with_its_value(rec: Recorder) -> None:
+    async def body(args: Any, exec: Any) -> Any:
+        return ToolReply({"n": 1}, [image()])
+
+    rec.ctx.tools.register(plain(body))
+    result = success(await rec.call())
+    assert (result.value, result.content) == ({"n": 1}, [image()])
+    assert_lossless_and_frozen(result)
+
+
+@pytest.mark.parametrize("content", ["text", [{"no": "type"}], [{"type": "text", "text": float("nan")}], None])
+async def test_content_of_a_bodys_own_is_checked(rec: Recorder, content: Any) -> None:
+    async def body(args: Any, exec: Any) -> Any:
+        return ToolReply(1, content)
+
+    rec.ctx.tools.register(plain(body))
+    assert code(await rec.call()) == "INVALID_TOOL_OUTPUT"
+
+
+async def test_a_value_that_comes_with_content_holds_to_the_output_schema(rec: Recorder) -> None:
+    async def body(args: Any, exec: Any) -> Any:
+        return ToolReply("one", [image()])
+
+    rec.ctx.tools.register(plain(body, schema={"type": "integer"}))
+    assert code(await rec.call()) == "INVALID_TOOL_OUTPUT"
+
+
+async def test_a_tools_own_failure_brings_its_content(rec: Recorder) -> None:
+    rec.tool("echo", raising(ToolFailedError("no such file", content=[image()], code="GONE")))
+    result = failure(await rec.call(), "GONE")
+    assert (result.error.message, result.content) == ("no such file", [image()])
+
+
+async def test_content_of_a_failure_is_checked(rec: Recorder) -> None:
+    rec.tool("echo", raising(ToolFailedError("no such file", content=[{"no": "type"}])))
+    assert code(await rec.call()) == "INVALID_TOOL_OUTPUT"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from attrs import frozen
 
@@ -55,6 +55,18 @@ class ToolOutputError(_ViolationsError):
     """A tool's value, rendering or meta does not hold what its output declaration promises."""
 
     default_code = "INVALID_TOOL_OUTPUT"
+
+
+class ToolFailedError(HarnessError):
+    """The tool ran and says itself that it failed; ``content`` is what it has to say to the model.
+
+    For tools that answer with content of their own, such as a remote server's. Without ``content`` the failure reads
+    like that of any other error.
+    """
+
+    def __init__(self, message: str = "", *, content: Sequence[Any] | None = None, code: str | None = None) -> None:
+        super().__init__(message, code=code)
+        self.content = content
 
 
 class ToolNotFoundError(HarnessError):

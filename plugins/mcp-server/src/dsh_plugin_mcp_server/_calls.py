@@ -43,6 +43,8 @@ class Call:
     shield: trio.CancelScope = field(factory=lambda: trio.CancelScope(shield=True))
     rested: trio.Event = field(factory=trio.Event)
     reached: float | None = None
+    #: Whether a value that is no object goes out beside the content.
+    structured: bool = True
     unsent: deque[ToolProgress] = field(factory=lambda: deque(maxlen=_UNSENT))
     sending: trio.Lock = field(factory=trio.Lock)
 

@@ -86,10 +86,12 @@ class Methods:
             result = await self.execute(call, params)
         if call.wants_progress:
             await send_progress(call)
-        return self.form.of(result, modern=modern)
+        return self.form.of(result, modern=modern and call.structured)
 
     async def execute(self, call: Call, params: CallToolRequestParams) -> ToolExecutionResult:
         """Take a call through the pipeline."""
+        definition = self.tools.get(params.name, self.agent)
+        call.structured = definition is None or definition.output.structured
         return await self.tools.execute(
             ToolExecutionInput(
                 call_id=call.call_id,

@@ -27,7 +27,10 @@ class ResultForm:
     limits: Limits
 
     def of(self, result: ToolExecutionResult, *, modern: bool) -> dict[str, Any]:
-        """The MCP result; a plain error in its place if it is too large or too deep."""
+        """The MCP result; a plain error in its place if it is too large or too deep.
+
+        ``modern``: structured content may be any value, not only an object.
+        """
         wire = _unbounded(result, modern)
         excess = self.limits.excess(wire)
         if excess is None:

@@ -82,7 +82,8 @@ class Rounds:
             talk.attended = False
         if talk.rested:
             self._talks.end(talk)
-            return self.form.of(_result_of(talk), modern=True)
+            structured = talk.call is None or talk.call.structured
+            return self.form.of(_result_of(talk), modern=structured)
         assert talk.call is not None, "it has asked"
         self.calls.let_go(talk.call)
         return talk.open_questions()

@@ -57,8 +57,11 @@ class ToolList:
         name = schema["name"]
         entry = {"name": name, "description": schema["description"], "inputSchema": _rooted(schema["parameters"])}
         definition = self.tools.get(name, self.agent)
-        if definition is not None and (modern or has_object_root(definition.output.schema)):
-            entry["outputSchema"] = definition.output.schema
+        if definition is not None and definition.output.structured:
+            output = definition.output
+            schema = output.schema if output.relayed is None else output.relayed
+            if modern or has_object_root(schema):
+                entry["outputSchema"] = schema
         return entry
 
 
