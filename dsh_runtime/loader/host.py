@@ -10,10 +10,10 @@ import logging
 import os
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import trio
-from attrs import field, frozen
+from attrs import define, field, frozen
 from dsh_hookspecs import HarnessError
 
 from dsh_runtime.core.context import Context
@@ -33,6 +33,9 @@ from dsh_runtime.services.approval.service import ApprovalSettings
 from dsh_runtime.services.approval.service import install as install_approval
 from dsh_runtime.tools.machine import ToolSettings
 from dsh_runtime.tools.runtime import install
+
+if TYPE_CHECKING:
+    from dsh_runtime.loader.reload.reloader import Reloader
 
 _log = logging.getLogger("dsh.host")
 
@@ -62,13 +65,26 @@ class LoadedPlugin:
     error: BaseException | None = None
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Host:
-    """A running host. ``ctx`` is its root context; ``plugins`` is what it was told to load, in order."""
+    """A running host. ``ctx`` is its root context; ``plugins`` is what it was told to load, in order.
+
+    ``config`` and ``plugins`` are those in force: a reload changes them.
+    """
 
     ctx: Context
     config: HostConfig
     plugins: list[LoadedPlugin] = field(factory=list)
+    _reload: Reloader | None = None
+
+    @property
+    def reload(self) -> Reloader:
+        """Puts new versions of plugins, and edits of the config, in force while the host runs."""
+        from dsh_runtime.loader.reload.reloader import Reloader
+
+        if self._reload is None:
+            self._reload = Reloader(self)
+        return self._reload
 
     @property
     def settings(self) -> Any:
