@@ -11,6 +11,10 @@ class PluginError(HarnessError):
     default_code = "PLUGIN_INVALID"
 
 
+class HookspecsVersionError(PluginError):
+    """A plugin is built for hookspecs that this host does not have."""
+
+
 class HookError(HarnessError):
     """A listener or hook specification does not fit."""
 

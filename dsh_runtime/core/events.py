@@ -121,6 +121,10 @@ class EventTable:
         """Every declared event."""
         return tuple(self._events)
 
+    def hooks(self) -> tuple[str, ...]:
+        """The hook of every declared event."""
+        return tuple(self._by_hook())
+
     def listener(self, name: str, function: Callable[..., Any], fiber: Fiber, *, warn: bool = True) -> Listener:
         """Check a function against its event and make a listener of it."""
         event = self.get(name, fiber.id)
@@ -139,14 +143,14 @@ class EventTable:
         """The ``@hookimpl`` functions of a plugin as listeners with their bands, checked by pluggy."""
         for attribute, function in hooks.items():
             self._check_known(attribute, function, fiber.id)
-        known = {name: fn for name, fn in hooks.items() if self._hook_of(name, fn) in self._by_hook()}
+        known = {name: fn for name, fn in hooks.items() if hook_of(name, fn) in self._by_hook()}
         for attribute, function in known.items():
             # Before pluggy, whose message knows neither the plugin nor the nearest name.
-            _arguments_of(function, self._by_hook()[self._hook_of(attribute, function)], fiber.id)
+            _arguments_of(function, self._by_hook()[hook_of(attribute, function)], fiber.id)
         self._verify(known, fiber.id)
         listeners = []
         for attribute, function in known.items():
-            event = self._by_hook()[self._hook_of(attribute, function)]
+            event = self._by_hook()[hook_of(attribute, function)]
             options = _options(function)
             band = FIRST if options.get("tryfirst") else LAST if options.get("trylast") else ORDINARY
             # pluggy has given the warnings of deprecated hooks and arguments.
@@ -184,12 +188,9 @@ class EventTable:
     def _by_hook(self) -> dict[str, Event]:
         return {event.hook: event for event in self._events.values()}
 
-    def _hook_of(self, attribute: str, function: Callable[..., Any]) -> str:
-        return str(_options(function).get("specname") or attribute)
-
     def _check_known(self, attribute: str, function: Callable[..., Any], plugin: str) -> None:
         options = _options(function)
-        hook = self._hook_of(attribute, function)
+        hook = hook_of(attribute, function)
         if options.get("wrapper") or options.get("hookwrapper"):
             raise HookError(
                 f"plugin {plugin!r} marks {hook!r} as a hook wrapper, which is not supported; "
@@ -305,6 +306,11 @@ def _events_of(namespace: Any) -> list[Event]:
         names = tuple(name for name in inspect.signature(function).parameters if name != "self")
         events.append(Event(info, attribute, names, options["warn_on_impl"], options["warn_on_impl_args"]))
     return events
+
+
+def hook_of(attribute: str, function: Callable[..., Any]) -> str:
+    """The hook that a marked function implements."""
+    return str(_options(function).get("specname") or attribute)
 
 
 def _options(function: Callable[..., Any]) -> dict[str, Any]:

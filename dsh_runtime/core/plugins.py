@@ -15,7 +15,7 @@ from typing import Any
 from attrs import field, frozen
 from dsh_hookspecs import HOOKSPECS_VERSION
 
-from dsh_runtime.core.errors import PluginError
+from dsh_runtime.core.errors import HookspecsVersionError, PluginError
 from dsh_runtime.core.services import apply_service, is_service
 
 IMPL_ATTRIBUTE = "dsh_impl"
@@ -180,7 +180,7 @@ def _check_version(source: Any, name: str) -> None:
         raise PluginError(f"plugin {name!r} has requires_hookspecs = {wanted!r:.200}; write it as '1.2'") from None
     host_major, host_minor = (int(part) for part in HOOKSPECS_VERSION.split("."))
     if major != host_major or minor > host_minor:
-        raise PluginError(
+        raise HookspecsVersionError(
             f"plugin {name!r} is built for hookspecs {wanted}, this host has {HOOKSPECS_VERSION}; "
             "update the older of the two"
         )

@@ -48,6 +48,12 @@ def installed_plugins() -> tuple[InstalledPlugin, ...]:
     return tuple(sorted(found.values()))
 
 
+def claims() -> tuple[InstalledPlugin, ...]:
+    """Every installed plugin, those that two distributions offer in the same words included."""
+    search_path = tuple(sys.path)
+    return tuple(sorted({*_scan_metadata(search_path), *_scan_directories(search_path)}))
+
+
 def find_installed(name: str) -> InstalledPlugin | None:
     """The installed plugin of that name; ``AmbiguousNameError`` when there are two."""
     search_path = tuple(sys.path)

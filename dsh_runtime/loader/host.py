@@ -154,7 +154,7 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
         if late:
             raise HostError(_too_late(host, late))
         problems = [problem for plugin in host.plugins for problem in problems_of(plugin, config)]
-        problems += _mode_problems(ctx, config)
+        problems += mode_problems(ctx, config)
         if problems and self._strict:
             raise HostError(problems)
         return host
@@ -178,7 +178,7 @@ def _limit(config: HostConfig, name: str) -> float | None:
     return getattr(config.host, name) if stated or config.sources else None
 
 
-def _mode_problems(ctx: Context, config: HostConfig) -> list[ConfigProblem]:
+def mode_problems(ctx: Context, config: HostConfig) -> list[ConfigProblem]:
     """In mode ``code`` a model sees nothing but ``run_code``: without it the host would have no tools."""
     if config.host.presentation != "code" or ctx.tools.get("run_code") is not None:
         return []
