@@ -74,12 +74,30 @@ def _apply_of(source: Any, name: str) -> Callable[..., Any] | None:
     if inspect.isroutine(source):
         return source
     if is_service(source):
-        return functools.partial(apply_service, source)
+        return functools.partial(apply_service, source) if _is_configured(source) else _without_config(source)
     apply = getattr(source, "apply", None)
     if apply is not None and not callable(apply):
         raise PluginError(f"plugin {name!r} has an apply that is no function: {apply!r:.200}; define apply(ctx)")
     if inspect.isclass(source) and inspect.isfunction(apply) and "self" in inspect.signature(apply).parameters:
         raise PluginError(f"plugin {name!r} is a class whose apply() is a method; give an instance, {name}()")
+    return apply
+
+
+def _is_configured(service: Any) -> bool:
+    """Whether a service is a class that is made with its config."""
+    if not isinstance(service, type):
+        return False
+    try:
+        inspect.signature(service).bind(None)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _without_config(service: Any) -> Callable[..., Any]:
+    def apply(ctx: Any) -> Any:
+        return apply_service(service, ctx)
+
     return apply
 
 

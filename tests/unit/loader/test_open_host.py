@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,3 +60,16 @@ async def test_the_repr_of_what_is_no_plugin_is_bounded() -> None:
         async with open_host(plugins=["x" * 100_000]):
             pytest.fail("it has opened")
     assert len(str(caught.value)) < 1_000
+
+
+@pytest.mark.parametrize("made", ["Bag", "Bag()"])
+async def test_a_service_that_takes_no_config_can_stand_in_a_config(tmp_path: Path, made: str) -> None:
+    (tmp_path / "bag.py").write_text(
+        f'from dsh_runtime import Service\nclass Bag(Service):\n    name = "bag"\nmade = {made}\n'
+    )
+    row = {"id": "bag", "use": f"{tmp_path}/bag.py:made"}
+    async with open_host({"plugin": [row]}) as host:
+        assert host.ctx.get("bag") is not None
+    with pytest.raises(HostError, match="plugin 'bag' takes no config, and was given 'size'; remove it"):
+        async with open_host({"plugin": [{**row, "config": {"size": 3}}]}):
+            pytest.fail("it has opened")
