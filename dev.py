@@ -69,7 +69,8 @@ def fingerprint() -> str:
     sources = [CONSTRAINTS, TEST_REQUIREMENTS]
     for project in projects():
         package = project / "dsh_runtime" if project == ROOT else project / "src"
-        sources += [project / "pyproject.toml", *sorted(package.rglob("*.py"))]
+        files = (*package.rglob("*.py"), *package.rglob("*.tmpl"))
+        sources += [project / "pyproject.toml", *sorted(files)]
     for source in sources:
         digest.update(str(source.relative_to(ROOT)).encode() + source.read_bytes())
     return digest.hexdigest()

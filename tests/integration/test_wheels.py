@@ -133,6 +133,16 @@ def test_the_module_runs_like_the_script(environment: Path, project: Path) -> No
     assert script.stdout == module.stdout
 
 
+@pytest.mark.parametrize("kind", ["tool", "policy", "service"])
+def test_the_wheel_carries_the_templates_of_new_projects(environment: Path, tmp_path: Path, kind: str) -> None:
+    """A project comes out, dot files included."""
+    done = run(environment / "dsh-run", "new", "fresh", "--kind", kind, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    written = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
+    assert written >= {"fresh/.gitignore", "fresh/pyproject.toml", "fresh/src/fresh/py.typed"}
+    assert written >= {"fresh/dsh.toml", "fresh/README.md", "fresh/src/fresh/__init__.py", "fresh/tests/test_fresh.py"}
+
+
 def test_no_wheel_carries_another_wheels_files(environment: Path) -> None:
     """Each distribution installs its own packages only."""
     script = (
