@@ -16,6 +16,10 @@ from dsh_hookspecs import AbortSignal, JsonValue
 FailureKind: TypeAlias = Literal["exception", "timeout", "aborted", "memory", "output-limit", "crashed"]
 
 
+def _no_time() -> float:
+    return 0.0
+
+
 @frozen
 class SubError:
     """Why a sub-call failed: what ``ToolCallError`` says in the program."""
@@ -39,8 +43,9 @@ class Bridge(Protocol):
     def enter(self, name: str, arguments: JsonValue) -> Callable[[], Awaitable[SubReply]]:
         """Take a sub-call in; called in the order in which the program made them.
 
-        ``arguments`` are plain JSON, checked, and nobody else's. What is returned is awaited once, in a task of the
-        runtime's own, which is cancelled only together with the run; it never raises for what a tool did.
+        ``arguments`` are frozen, lossless JSON. What is returned is awaited once, in a task of the runtime's own, and
+        never raises for what a tool did. That task is cancelled (trio's way) when the program gives up on the call, as
+        ``asyncio.timeout`` does, and when the run itself is; the answer is then of no interest any more.
         """
 
     def close(self) -> None:
@@ -52,11 +57,16 @@ class Bridge(Protocol):
 
 @frozen(eq=False)
 class CodeProgram:
-    """What is to be run: the body of an async function, and what it may reach."""
+    """What is to be run: the body of an async function, and what it may reach.
+
+    ``people_time`` gives the seconds that people have taken so far to answer what sub-calls asked them, those who have
+    not answered yet included: they do not count as the program's.
+    """
 
     code: str
     signal: AbortSignal
     bridge: Bridge
+    people_time: Callable[[], float] = _no_time
 
 
 @frozen

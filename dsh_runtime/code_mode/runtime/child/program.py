@@ -1,0 +1,103 @@
+"""Runs one program: says that it is ready, waits for the text, runs it, sends what came of it and ends.
+
+Nothing here guards anything: the program shares this process and may do to it what it likes. What guards is outside
+(see ``confine``), and the host, which takes nothing that comes out of here on trust.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import os
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn
+
+from .channel import Channel
+from .confine import Unfit, confine
+from .order import Order
+from .source import load
+from .tools import Calls, ToolCallError, Tools
+from .trace import cut, message_of, trace_of
+from .values import NotJsonError, encode
+from .wire import framed
+
+_RESERVE = 2 * 1024 * 1024
+_OUT_OF_MEMORY = b'["fail","memory","MemoryError","the program ran out of memory; its traceback is not known"]'
+
+
+def run(descriptor: int, order: Order, parent: int) -> NoReturn:
+    """All that this process is for."""
+    connection = socket.socket(fileno=descriptor)
+    try:
+        notes = confine(order, parent)
+        runner = Runner(Channel(connection), order)
+    except (Unfit, OSError, ValueError) as error:
+        connection.sendall(framed(json.dumps(["unfit", f"{type(error).__name__}: {error}"]).encode()))
+        os._exit(1)
+    connection.sendall(framed(json.dumps(["ready", notes]).encode()))
+    runner.run()
+
+
+class Runner:
+    """One program and its end."""
+
+    def __init__(self, channel: Channel, order: Order) -> None:
+        self._channel = channel
+        self._max_frame = order["max_frame"]
+        self._loop = asyncio.new_event_loop()
+        self._calls = Calls(channel, self._loop, order["sub_calls"], order["max_frame"])
+        self._reserve: bytearray | None = bytearray(_RESERVE)  # what is left to tell of the end with
+        _print_by_the_line()
+
+    def run(self) -> NoReturn:
+        """Wait for the program and run it; the process ends within."""
+        _, code = self._channel.receive()
+        self._channel.listen(self._loop, self._calls.heard)
+        asyncio.set_event_loop(self._loop)
+        try:
+            body = load(code, {"tools": Tools(self._calls), "ToolCallError": ToolCallError})
+            self._loop.run_until_complete(self._to_end(body))
+            raise RuntimeError("the program stopped its event loop")
+        except BaseException as error:  # of the text itself, or of a loop that the program has meddled with
+            self._end(self._failure(error))
+
+    async def _to_end(self, body: Callable[[], Awaitable[Any]]) -> None:
+        try:
+            value = await body()
+            message = encode(["return"], value, "what the program returned", self._max_frame)
+        except BaseException as error:
+            message = self._failure(error)
+        self._end(message)
+
+    def _end(self, message: bytes) -> NoReturn:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(BaseException):
+                stream.flush()
+        self._channel.send_last(message)
+
+    def _failure(self, error: BaseException) -> bytes:
+        self._reserve = None
+        try:
+            kind = "memory" if isinstance(error, MemoryError) else "exception"
+            message = message_of(error)
+            trace = message if isinstance(error, NotJsonError) and error.__traceback__ is None else trace_of(error)
+            return json.dumps(["fail", kind, message, trace]).encode()
+        except MemoryError:
+            return _OUT_OF_MEMORY
+        except BaseException:  # the program's own __str__, say
+            message = cut(type(error).__name__, 200)
+            return json.dumps(["fail", "exception", message, ""]).encode()
+
+
+def _print_by_the_line() -> None:
+    """Let what is printed leave at once, so that it is not lost when the program is ended."""
+    for name, descriptor in (("stdout", 1), ("stderr", 2)):
+        raw = io.FileIO(descriptor, "w", closefd=False)
+        text = io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "backslashreplace", "\n", line_buffering=True)
+        setattr(sys, name, text)
+        setattr(sys, f"__{name}__", text)
+    sys.argv = ["<program>"]
