@@ -6,7 +6,7 @@ sub-calls to the pipeline and knows nothing of processes. Neither raises for wha
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Literal, Protocol, TypeAlias
 
 from attrs import frozen
@@ -95,6 +95,8 @@ class CodeRuntime(Protocol):
 
     async def run(self, program: CodeProgram) -> CodeOutcome:
         """Run a program to its end, until nothing of it is left; raises nothing for what it did.
+
+        It is called in a shielded scope: what stops it is the program's signal, and the runtime's own limits.
 
         A runtime that cannot run anything at all (no sandbox where one is asked for, say) raises a ``HarnessError``
         with a code of its own.
