@@ -6,7 +6,7 @@ sub-calls to the pipeline and knows nothing of processes. Neither raises for wha
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Literal, Protocol, TypeAlias
 
 from attrs import frozen
