@@ -75,7 +75,8 @@ def projected_meta(tool: RegisteredTool, args: Any, value: JsonValue, top_level:
     project = tool.definition.output.presentation_meta
     if project is None or not top_level:
         return None
-    return _projected(tool, "presentation_meta", project, args, value, max_depth)
+    meta: JsonValue = _projected(tool, "presentation_meta", project, args, value, max_depth)
+    return meta
 
 
 def default_content(value: JsonValue) -> FrozenList:

@@ -1,0 +1,216 @@
+"""One connection to a server, from the handshake to its end.
+
+What a server lists and answers is taken as it came: the SDK's own models drop and reorder what they do not know.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.metadata import version
+from typing import Any, Final, Protocol
+
+import anyio
+import httpx2
+import mcp_types as types
+import trio
+from mcp.client.session import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import listen
+from mcp.shared.exceptions import MCPError
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.transport_context import TransportContext
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter, ValidationError
+
+from dsh_plugin_mcp_client._config import Config
+from dsh_plugin_mcp_client._errors import McpProtocolError, McpRefusedError, McpServerGoneError, McpTimeoutError
+from dsh_plugin_mcp_client._messages import MessageReader
+from dsh_plugin_mcp_client._process import program
+
+DISTRIBUTION: Final = "dsh-plugin-mcp-client"
+_RAW: Final[Any] = TypeAdapter(dict[str, Any])
+_LIST: Final = "tools/list"
+#: What a transport raises when the other end is not there.
+_GONE: Final = (httpx2.HTTPError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
+
+
+class Progress(Protocol):
+    """Hears how far a call is."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+
+class _Dispatcher(JSONRPCDispatcher[TransportContext]):
+    """Keeps the last list of tools as it came, and shows the SDK an empty one."""
+
+    listed: Any = None
+
+    async def send_raw_request(self, method: str, params: Any, opts: Any = None, **more: Any) -> dict[str, Any]:
+        result = await super().send_raw_request(method, params, opts, **more)
+        if method != _LIST:
+            return result
+        self.listed = result
+        return {**result, "tools": []} if isinstance(result, dict) else result
+
+
+class Connection:
+    """A server that has been greeted. ``lost`` is set when it is not there any more, ``changed`` when its tools are."""
+
+    def __init__(self, session: ClientSession, dispatcher: _Dispatcher, config: Config, subject: str) -> None:
+        self._session = session
+        self._dispatcher = dispatcher
+        self._config = config
+        self._subject = subject
+        self.lost = trio.Event()
+        self.changed = trio.Event()
+        self.why: str = "it has gone away"
+
+    async def tools(self) -> list[Any]:
+        """What the server lists, page after page, each entry as it came."""
+        found: list[Any] = []
+        cursor: str | None = None
+        seen: set[str] = set()
+        while True:
+            params = types.PaginatedRequestParams(cursor=cursor) if cursor is not None else None
+            await self._request(types.ListToolsRequest(params=params), self._config.connect_timeout)
+            page = self._dispatcher.listed
+            entries = page.get("tools")
+            if not isinstance(entries, list):
+                raise McpProtocolError(f"{self._subject} lists tools that are no list")
+            found += entries
+            if len(found) > self._config.max_tools:
+                raise McpProtocolError(f"{self._subject} lists more than {self._config.max_tools} tools (max_tools)")
+            cursor = page.get("nextCursor")
+            if cursor is None:
+                return found
+            if not isinstance(cursor, str) or cursor in seen:
+                raise McpProtocolError(f"{self._subject} lists its tools in circles")
+            seen.add(cursor)
+
+    async def call(self, name: str, arguments: Any, progress: Progress) -> dict[str, Any]:
+        """The server's answer to one call, as it came."""
+        request = types.CallToolRequest(params=types.CallToolRequestParams(name=name, arguments=arguments))
+        return await self._request(request, self._config.call_timeout, progress)
+
+    async def follow(self) -> None:
+        """Note when the server says that its tools have changed, where the protocol has a stream for that."""
+        if self._session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            return
+        try:
+            async with listen(self._session, tools_list_changed=True) as events:
+                async for _ in events:
+                    self.changed.set()
+        except (MCPError, RuntimeError, TimeoutError, *_GONE) as error:
+            _log.debug("%s does not tell about changes of its tools: %s", self._subject, error)
+
+    def lose(self, why: str) -> None:
+        """The server is not there any more."""
+        if not self.lost.is_set():
+            self.why = why
+            self.lost.set()
+
+    async def _request(self, request: Any, seconds: float | None, progress: Progress | None = None) -> dict[str, Any]:
+        subject = self._subject
+        try:
+            answer = await self._session.send_request(request, _RAW, seconds, progress_callback=progress)
+        except MCPError as error:
+            raise self._refused(error, seconds) from error
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, problem["loc"]))
+            raise McpProtocolError(f"{subject} answered against the protocol: {place}: {problem['msg']}") from None
+        except _GONE as error:
+            self.lose(f"{type(error).__name__}: {error}")
+            raise McpServerGoneError(f"{subject} has gone away during the call") from error
+        return answer  # type: ignore[no-any-return]
+
+    def _refused(self, error: MCPError, seconds: float | None) -> Exception:
+        if error.code == types.CONNECTION_CLOSED:
+            self.lose("it closed the connection")
+            return McpServerGoneError(f"{self._subject} has gone away during the call")
+        if error.code == types.REQUEST_TIMEOUT:
+            return McpTimeoutError(f"{self._subject} did not answer within {seconds:g} s")
+        return McpRefusedError(f"{self._subject} refused the request: {error.message:.500} ({error.code})")
+
+
+_log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def connect(config: Config, subject: str, logger: logging.Logger) -> AsyncIterator[Connection]:
+    """Connect for the body. Raises one of the module ``_errors`` if there is no server to speak to."""
+    async with AsyncExitStack() as stack:
+        read, write = await stack.enter_async_context(_transport(config, logger))
+        dispatcher = _Dispatcher(read, write)
+        box: list[Connection] = []
+
+        async def heard(message: Any) -> None:
+            if isinstance(message, types.ToolListChangedNotification) and box:
+                box[0].changed.set()
+
+        info = types.Implementation(name="dsh-runtime", version=version(DISTRIBUTION))
+        session = ClientSession(dispatcher=dispatcher, message_handler=heard, client_info=info)
+        connection = Connection(session, dispatcher, config, subject)
+        box.append(connection)
+        nursery = await stack.enter_async_context(trio.open_nursery())
+        stack.callback(nursery.cancel_scope.cancel)
+        await stack.enter_async_context(session)
+        try:
+            with trio.fail_after(config.connect_timeout):
+                await _greet(session, config)
+        except trio.TooSlowError:
+            raise McpTimeoutError(f"{subject} did not greet within {config.connect_timeout:g} s") from None
+        except (MCPError, RuntimeError, ValidationError, *_GONE) as error:
+            raise _not_greeted(subject, error, read) from error
+        if isinstance(read, MessageReader):
+            nursery.start_soon(_watch, read, connection)
+        nursery.start_soon(connection.follow)
+        yield connection
+
+
+async def _watch(read: MessageReader, connection: Connection) -> None:
+    """Note the end of the server's messages."""
+    await read.ended.wait()
+    connection.lose(str(read.fault) if read.fault is not None else "it ended")
+
+
+def _transport(config: Config, logger: logging.Logger) -> Any:
+    return program(config, logger) if config.command is not None else _endpoint(config)
+
+
+@asynccontextmanager
+async def _endpoint(config: Config) -> AsyncIterator[Any]:
+    assert config.url is not None
+    limits = httpx2.Timeout(config.connect_timeout, read=config.call_timeout)
+    async with (
+        httpx2.AsyncClient(headers=config.headers, timeout=limits, trust_env=False) as client,
+        streamable_http_client(
+            config.url, http_client=client, max_sse_event_size=config.max_message_bytes
+        ) as streams,
+    ):
+        yield streams
+
+
+async def _greet(session: ClientSession, config: Config) -> None:
+    """Agree on a protocol: the one without a handshake if the server knows it, else the handshake."""
+    if config.protocol == "auto":
+        try:
+            await session.discover()
+        except (MCPError, RuntimeError, ValidationError):
+            pass
+        else:
+            return
+    await session.initialize()
+
+
+def _not_greeted(subject: str, error: BaseException, read: Any) -> Exception:
+    fault = getattr(read, "fault", None)
+    if fault is not None:
+        return McpProtocolError(f"{subject} cannot be used: {fault}")
+    if isinstance(error, MCPError) and error.code != types.CONNECTION_CLOSED:
+        return McpRefusedError(f"{subject} refused the handshake: {error.message:.500} ({error.code})")
+    if isinstance(error, (ValidationError, RuntimeError)):
+        return McpProtocolError(f"{subject} greeted against the protocol: {str(error).splitlines()[0]:.300}")
+    return McpServerGoneError(f"{subject} is not there: it ended, or closed the connection, before it greeted")
