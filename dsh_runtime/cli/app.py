@@ -39,13 +39,17 @@ class LazyGroup(click.Group):
     """Knows its commands by name alone."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in their order."""
-        return list(COMMANDS)
+        """The commands in their order, then those of installed wheels."""
+        from dsh_runtime.cli.contributed import contributed_names
+
+        return [*COMMANDS, *(name for name in contributed_names() if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
         if cmd_name not in COMMANDS:
-            return None
+            from dsh_runtime.cli.contributed import contributed_command
+
+            return contributed_command(cmd_name)
         command: click.Command = import_module(COMMANDS[cmd_name]).command
         return command
 
@@ -54,10 +58,15 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that ``args`` begin with."""
         if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            self._check_known(ctx, args[0])
+        return super().resolve_command(ctx, args)
+
+    def _check_known(self, ctx: click.Context, name: str) -> None:
+        names = self.list_commands(ctx)
+        if name not in names:
             from dsh_runtime.loader.errors import did_you_mean, quoted
 
-            raise CliError(f"{PROGRAM} has no command {quoted(args[0])}; {did_you_mean(args[0], COMMANDS)}")
-        return super().resolve_command(ctx, args)
+            raise CliError(f"{PROGRAM} has no command {quoted(name)}; {did_you_mean(name, names)}")
 
 
 @click.group(

@@ -1,0 +1,139 @@
+"""``dsh-run gateway``: changed tools and how they are accepted, and the servers of other clients."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from dsh_plugin_mcp_client._commands import gateway
+from dsh_plugin_mcp_client._fingerprints import Book
+from gateway_kit import entry
+
+DSH_RUN = Path(sys.executable).with_name("dsh-run")
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    """A file in which two tools have changed."""
+    path = tmp_path / "fingerprints.json"
+    for server in ("files:0123", "web:0123"):
+        Book(path).admit(server, [entry("echo"), entry("pid")])
+        Book(path).admit(server, [entry("echo", description="Other.\u202e\x1b[31m"), entry("pid")])
+    return path
+
+
+def run(*words: str, book: Path | None = None, given: str = "") -> Result:
+    """The outcome of a command."""
+    options = ["--fingerprints", str(book)] if book is not None else []
+    return CliRunner().invoke(gateway, [*words, *options], input=given, standalone_mode=False)
+
+
+def test_the_command_is_part_of_dsh_run() -> None:
+    outcome = subprocess.run([DSH_RUN, "gateway", "status", "--help"], capture_output=True, text=True, check=True)
+    assert "has changed since it was accepted" in outcome.stdout
+
+
+def test_status_shows_what_has_changed(book: Path) -> None:
+    outcome = run("status", book=book)
+    assert outcome.return_value == 1
+    assert "-  \"description\": \"Does echo.\"" in outcome.output
+    assert "files/echo" in outcome.output
+
+
+def test_what_a_hostile_server_writes_does_not_steer_the_terminal(book: Path) -> None:
+    shown = run("status", book=book).output
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def test_accepting_takes_a_yes(book: Path) -> None:
+    assert run("accept", "files/echo", book=book, given="n\n").return_value == 1
+    assert len(Book(book).changes()) == 2
+    assert run("accept", "files/echo", book=book, given="y\n").return_value == 0
+    assert [change.server for change in Book(book).changes()] == ["web:0123"]
+
+
+def test_accepting_everything(book: Path) -> None:
+    assert run("accept", "--all", "--yes", book=book).return_value == 0
+    assert run("status", book=book).return_value == 0
+
+
+@pytest.mark.parametrize("words", [["accept"], ["accept", "--all", "echo"], ["accept", "no-such"], ["accept", "echo"]])
+def test_a_choice_that_is_none_accepts_nothing(book: Path, words: list[str]) -> None:
+    assert run(*words, "--yes", book=book).exception is not None
+    assert len(Book(book).changes()) == 2
+
+
+# Servers of other clients
+
+
+def document(**servers: Any) -> str:
+    return json.dumps({"mcpServers": servers})
+
+
+def test_servers_of_other_clients_become_rows(tmp_path: Path) -> None:
+    file, into = tmp_path / "client.json", tmp_path / "dsh.toml"
+    into.write_text("# mine\n[host]\npresentation = 'native'\n")
+    file.write_text(
+        document(
+            **{
+                "File System": {
+                    "command": "npx",
+                    "args": ["-y", "server", "${HOME}", "--api-key", "hidden-1", "--token=hidden-2", "$${x}"],
+                    "env": {"API_KEY": "hidden-3", "DEBUG": "1"},
+                },
+                "remote": {"type": "http", "url": "https://x.test/mcp", "headers": {"Authorization": "hidden-4"}},
+                "off": {"command": "x", "disabled": True},
+            }
+        )
+    )
+    outcome = run("import", str(file), "--into", str(into))
+    assert outcome.return_value == 0, outcome.exception
+    text = into.read_text()
+    assert text.startswith("# mine\n[host]\n")
+    assert "hidden" not in text
+    files, remote, off = tomllib.loads(text)["plugin"]
+    assert files["id"] == "file-system"
+    assert files["use"] == "mcp-client"
+    assert files["config"]["command"][:5] == ["npx", "-y", "server", "${env:HOME}", "--api-key"]
+    assert files["config"]["env"]["DEBUG"] == "1"
+    assert remote["config"]["url"] == "https://x.test/mcp"
+    assert off["enabled"] is False
+
+
+def test_importing_twice_overwrites_nothing(tmp_path: Path) -> None:
+    file, into = tmp_path / "client.json", tmp_path / "dsh.toml"
+    file.write_text(document(one={"command": "x"}))
+    run("import", str(file), "--into", str(into))
+    before = into.read_text()
+    assert "already" in str(run("import", str(file), "--into", str(into)).exception)
+    assert into.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "[" * 5000,
+        document(),
+        document(a=1),
+        document(a={}),
+        document(a={"command": 1}),
+        document(a={"command": "x", "args": [1]}),
+        document(a={"command": "x", "env": {"a": 1}}),
+        document(a={"type": "sse", "url": "http://x"}),
+    ],
+)
+def test_a_file_that_cannot_be_taken_over_changes_nothing(tmp_path: Path, text: str) -> None:
+    file, into = tmp_path / "client.json", tmp_path / "dsh.toml"
+    file.write_text(text)
+    assert str(file) in str(run("import", str(file), "--into", str(into)).exception)
+    assert not into.exists()
