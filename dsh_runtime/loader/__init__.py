@@ -2,11 +2,14 @@
 
 Imports run one way: a module may use those of the rows below its own::
 
+    pinned
+    content
     load       resolve        plugin_config   show
     include    discover       explain         json_schema
     merge      blame          strict          find
     check      substitute     document        revalidate
     model      target
+    pin
     settings   nodes
     positions  files
     errors

@@ -11,15 +11,16 @@ from attrs import Attribute
 
 from .errors import ConfigProblem, KeyPath, did_you_mean, format_path, kind_of, quoted, shorten
 from .nodes import Array, Leaf, Node, Table, to_plain, walk
+from .pin import check_pins
 from .settings import HostSettings, UnexpectedValueError, check_setting, known_settings, table_of
 from .target import BadUseError, parse_use
 
 MAX_ID = 64
 MAX_INCLUDES = 100
 
-_TOP_KEYS = ("host", "include", "plugin")
+_TOP_KEYS = ("host", "include", "pins", "plugin")
 _ROW_KEYS = ("config", "enabled", "id", "optional", "use")
-_ID = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def check_shape(root: Table) -> Iterator[ConfigProblem]:
@@ -28,12 +29,13 @@ def check_shape(root: Table) -> Iterator[ConfigProblem]:
     yield from _check_includes(root.entries.get("include"))
     yield from _check_host(root.entries.get("host"))
     yield from _check_rows(root.entries.get("plugin"))
+    yield from check_pins(root.entries.get("pins"), _ID)
 
 
 def is_valid_id(node: Node | None) -> bool:
     """Whether a row's ``id`` can stand for the row."""
     text = node.value if isinstance(node, Leaf) and not node.secret else None
-    return isinstance(text, str) and len(text) <= MAX_ID and re.fullmatch(_ID, text) is not None
+    return isinstance(text, str) and len(text) <= MAX_ID and _ID.fullmatch(text) is not None
 
 
 def _unknown_keys(table: Table, path: KeyPath, known: Iterable[str], rule: str) -> Iterator[ConfigProblem]:

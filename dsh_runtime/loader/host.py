@@ -22,7 +22,7 @@ from dsh_runtime.core.kernel import open_kernel
 from dsh_runtime.core.lifecycle import State
 from dsh_runtime.core.plugins import PluginSpec, read_plugin
 from dsh_runtime.loader.blame import place_of, summary_of
-from dsh_runtime.loader.errors import ConfigProblem, LoaderError
+from dsh_runtime.loader.errors import ConfigProblem, LoaderError, PluginLoadError
 from dsh_runtime.loader.load import load_config
 from dsh_runtime.loader.model import NO_TRACE, HostConfig, PluginRow, Trace
 from dsh_runtime.loader.plugin_config import build_config
@@ -140,6 +140,7 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
         )
         install_approval(ctx, ApprovalSettings(settings.approval, settings.approval_timeout))
         host = Host(ctx, config)
+        refused = {} if config.pins is None else _refused_by_pins(config, strict=self._strict)
         watch = StartWatch(ctx.fiber.kernel)
         with watch.telling():
             if keeps_record(config):
@@ -147,10 +148,11 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
             for row in config.rows:
                 if row.enabled:
                     with watch.importing(row.id):
-                        plugin = _mount_row(ctx, row)
+                        plugin = _mount_row(ctx, row, refused.get(row.id))
                     host.plugins.append(plugin)
             host.plugins.extend(_mount_object(ctx, plugin) for plugin in self._objects)
-            late = await settle_within(ctx.fiber.kernel, _limit(config, "start_timeout"))
+            limit = _limit(config, "start_timeout")
+            late = await settle_within(ctx.fiber.kernel, limit, all_optional=not self._strict)
         if late:
             raise HostError(_too_late(host, late))
         problems = [problem for plugin in host.plugins for problem in problems_of(plugin, config)]
@@ -200,10 +202,24 @@ def _mount_record(ctx: Context, config: HostConfig) -> LoadedPlugin:
     return LoadedPlugin(RECORD, None, ctx.plugin(host_sessions(config), id=RECORD))
 
 
-def _mount_row(ctx: Context, row: PluginRow) -> LoadedPlugin:
+def _refused_by_pins(config: HostConfig, *, strict: bool) -> dict[str, PluginLoadError]:
+    """The rows whose code is not what is pinned, looked at before the code of any plugin runs."""
+    from dsh_runtime.loader.pinned import refusals, stray_pins
+
+    refused: dict[str, PluginLoadError] = {**refusals(config)}
+    must_be = [row for row in config.rows if row.id in refused and not row.optional]
+    problems = [problem for row in must_be for problem in refused[row.id].problems] + stray_pins(config)
+    if problems and strict:
+        raise HostError(problems)
+    return refused
+
+
+def _mount_row(ctx: Context, row: PluginRow, refusal: PluginLoadError | None = None) -> LoadedPlugin:
     """Import and mount what a row names; what goes wrong is kept, so that all problems are told at once."""
     config = RowConfig(row.config, row.id, row.trace.below("config"))
     try:
+        if refusal is not None:
+            raise refusal
         plugin = resolve_plugin(row)
         read_plugin(plugin)
         fiber = ctx.plugin(plugin, config, id=row.id, optional=row.optional)

@@ -12,6 +12,7 @@ from .include import Gathering
 from .merge import merge_layers
 from .model import HostConfig, HostSettings, PluginRow, Trace, trace_of
 from .nodes import Array, Node, Table, UnusableValueError, build_tree, to_plain
+from .pin import build_pins
 from .settings import build_settings
 
 MAX_ROWS = 1_000
@@ -70,6 +71,7 @@ def _build(merged: Table, gathering: Gathering) -> HostConfig:
     return HostConfig(
         rows=tuple(_build_row(row, trace.below("plugin", index)) for index, row in enumerate(_rows(merged))),
         host=_build_settings(merged.entries["host"]),
+        pins=build_pins(merged.entries.get("pins")),
         sources=tuple(gathering.sources),
         value_files=tuple(dict.fromkeys(gathering.value_files)),
         trace=trace,

@@ -10,6 +10,7 @@ from attrs import evolve, field, frozen
 
 from .errors import KeyPath, Location
 from .nodes import Leaf, Table, walk
+from .pin import Pin
 from .settings import HostSettings
 
 __all__ = ["NO_TRACE", "HostConfig", "HostSettings", "PluginRow", "Trace"]
@@ -75,10 +76,12 @@ class HostConfig:
     """A whole configuration.
 
     ``sources`` are the config files in the order they were merged, ``value_files`` the files read by ``${file:…}``.
+    ``pins`` are those of the plugins by their ids; ``None`` if the config has no table of them.
     """
 
     rows: tuple[PluginRow, ...] = ()
     host: HostSettings = field(factory=HostSettings)
+    pins: Mapping[str, Pin] | None = None
     sources: tuple[str, ...] = ()
     value_files: tuple[str, ...] = ()
     trace: Trace = field(default=NO_TRACE, eq=False, repr=False)

@@ -33,12 +33,19 @@ def show_config(config: HostConfig) -> list[ShownValue]:
     for index, row in enumerate(config.rows):
         shown += [_show(config, path, value) for path, value in _flatten(_stated(row), ("plugin", index))]
     shown += [_show(config, path, value) for path, value in _flatten(asdict(config.host), ("host",))]
+    if config.pins is not None:
+        shown += [_show(config, path, value) for path, value in _flatten(_stated_pins(config), ("pins",))]
     return shown
 
 
 def _stated(row: PluginRow) -> dict[str, object]:
     values: dict[str, object] = {"id": row.id, "use": row.use, "enabled": row.enabled, "optional": row.optional}
     return {**values, "config": row.config} if row.config else values
+
+
+def _stated_pins(config: HostConfig) -> dict[str, object]:
+    pins = {row_id: asdict(pin) for row_id, pin in (config.pins or {}).items()}
+    return {row_id: {key: value for key, value in pin.items() if value is not None} for row_id, pin in pins.items()}
 
 
 def _show(config: HostConfig, path: KeyPath, value: object) -> ShownValue:

@@ -80,10 +80,10 @@ def late_fibers(kernel: Kernel) -> list[Fiber]:
     return sorted(moving, key=lambda fiber: fiber.path)
 
 
-async def settle_within(kernel: Kernel, limit: float | None) -> list[Fiber]:
+async def settle_within(kernel: Kernel, limit: float | None, *, all_optional: bool = False) -> list[Fiber]:
     """Wait until the plugins have settled; give the late ones that may not fail alone, nothing if all went well.
 
-    A late plugin that is optional fails alone, and the others are given as long again.
+    A late plugin that is optional fails alone, and the others are given as long again; with ``all_optional`` each does.
     """
     given_up: set[Fiber] = set()
     while True:
@@ -91,7 +91,7 @@ async def settle_within(kernel: Kernel, limit: float | None) -> list[Fiber]:
             await kernel.settle()
             return []
         late = late_fibers(kernel)
-        if not late or not all(fiber.optional for fiber in late) or not given_up.isdisjoint(late):
+        if not late or not all(all_optional or fiber.optional for fiber in late) or not given_up.isdisjoint(late):
             return late or list(filter(lambda fiber: fiber.state is State.PENDING, kernel.fibers))
         for fiber in late:
             fiber.give_up(StartTimeoutError(too_late(fiber, limit)))

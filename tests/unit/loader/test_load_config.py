@@ -260,7 +260,7 @@ def test_the_number_of_plugins_is_bounded() -> None:
 def test_a_hostile_key_cannot_break_the_line_of_its_message(write: Write) -> None:
     file = write("dsh.toml", '"a\\nb\\u001b[31m" = 1\n')
     assert problem_of(file) == f"{file}:1: \"a\\nb\\u001b[31m\": a config file has no key 'a\\nb\\x1b[31m'; " + (
-        "known: host, include, plugin"
+        "known: host, include, pins, plugin"
     )
 
 
