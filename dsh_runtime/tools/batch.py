@@ -1,7 +1,7 @@
-"""Running a model's batch of calls.
+"""Running several calls: a model's batch, or the sub-calls of a program as they come.
 
 Consecutive parallel calls overlap in a rolling pool; an exclusive call is a barrier. Only dispatch and body overlap:
-a lane keeps pre-execute, post-execute and results of overlapping calls in the order of the batch.
+a lane keeps pre-execute, post-execute and results of overlapping calls in the order in which they came.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 
 class Lane:
-    """One call's place in the order of its batch. ``before`` is the lane of the call in front."""
+    """One call's place in the order of a line. ``before`` is the lane of the call in front."""
 
-    __slots__ = ("_before", "_slot", "_slots", "finished", "policy")
+    __slots__ = ("_before", "_line", "_slot", "exclusive", "finished", "policy")
 
-    def __init__(self, before: Lane | None, slots: trio.Semaphore) -> None:
+    def __init__(self, line: Line, before: Lane | None, exclusive: bool) -> None:
+        self._line = line
         self._before = before
-        self._slots = slots
         self._slot = True
+        self.exclusive = exclusive
         self.policy = trio.Event()
         self.finished = trio.Event()
 
@@ -45,7 +46,7 @@ class Lane:
         """This call's body has come to rest: its place in the pool is free."""
         if self._slot:
             self._slot = False
-            self._slots.release()
+            self._line.slots.release()
 
     async def results_turn(self) -> None:
         """This call's body has come to rest; wait until the call in front has its result."""
@@ -60,6 +61,8 @@ class Lane:
         self.policy_done()
         self.body_done()
         self.finished.set()
+        self._before = None
+        self._line.left()
 
 
 async def _reached(event: trio.Event) -> None:
@@ -68,49 +71,78 @@ async def _reached(event: trio.Event) -> None:
         await event.wait()
 
 
+class Line:
+    """Calls in the order in which they come, each started as soon as those in front of it allow it."""
+
+    def __init__(self, runtime: ToolRuntime, max_parallel: int) -> None:
+        self._runtime = runtime
+        self._last: Lane | None = None
+        self._running = 0
+        self._idle: trio.Event | None = None
+        self.slots = trio.Semaphore(max_parallel)
+
+    async def enter(self, call: ToolExecutionInput) -> Lane:
+        """Wait until ``call`` may start, and give its lane; for one call at a time, in order."""
+        while True:
+            if self._last is not None and self._last.exclusive:
+                await self._rest()
+            # A checkpoint: trio runs the tasks of one round in any order, and with several starts in one round the
+            # calls would wait for one another's policy.
+            await self.slots.acquire()
+            # Read again right before each start: a finished call may have changed what is safe.
+            parallel = self._runtime.execution_mode(call) == "parallel"
+            if parallel or not self._running:
+                break
+            self.slots.release()
+            await self._rest()
+        lane = Lane(self, self._last, not parallel)
+        self._running += 1
+        self._last = lane
+        return lane
+
+    async def run(self, call: ToolExecutionInput, lane: Lane) -> ToolExecutionResult:
+        """Run a call in the lane that it was given."""
+        try:
+            await lane.policy_turn()
+            return await Call(self._runtime.machine, call).run(lane)
+        finally:
+            lane.close()
+
+    def left(self) -> None:
+        """A call is over."""
+        self._running -= 1
+        if not self._running:
+            self._last = None
+            if self._idle is not None:
+                self._idle.set()
+                self._idle = None
+
+    async def _rest(self) -> None:
+        """Wait until every call that has started is over."""
+        if self._running:
+            if self._idle is None:
+                self._idle = trio.Event()
+            await self._idle.wait()
+
+
 class Batch:
     """One run of ``execute_batch``."""
 
     def __init__(self, runtime: ToolRuntime, calls: Sequence[ToolExecutionInput], max_parallel: int) -> None:
-        self._runtime = runtime
         self._calls = calls
-        self._slots = trio.Semaphore(max_parallel)
+        self._line = Line(runtime, max_parallel)
         self._results: list[ToolExecutionResult | None] = [None] * len(calls)
 
     async def run(self) -> list[ToolExecutionResult]:
         """Run all calls; their results in the order of the batch."""
-        index = 0
-        while index < len(self._calls):
-            if self._is_parallel(index):
-                index = await self._overlap(index)
-            else:
-                self._results[index] = await self._runtime.execute(self._calls[index])
-                index += 1
+        async with trio.open_nursery() as nursery:
+            for index, call in enumerate(self._calls):
+                lane = await self._line.enter(call)
+                if lane.exclusive:
+                    await self._one(index, lane)
+                else:
+                    nursery.start_soon(self._one, index, lane)
         return [result for result in self._results if result is not None]
 
-    async def _overlap(self, index: int) -> int:
-        """Start parallel calls from ``index`` on until one is not; wait for them all; give the next index."""
-        before: Lane | None = None
-        async with trio.open_nursery() as nursery:
-            while index < len(self._calls):
-                # One start a round of the loop: trio runs the tasks of one round in any order, and out of order they
-                # would wait for one another's policy.
-                await self._slots.acquire()
-                # Read again right before each start: a finished call may have changed what is safe.
-                if not self._is_parallel(index):
-                    self._slots.release()
-                    break
-                before = Lane(before, self._slots)
-                nursery.start_soon(self._one, index, before)
-                index += 1
-        return index
-
     async def _one(self, index: int, lane: Lane) -> None:
-        try:
-            await lane.policy_turn()
-            self._results[index] = await Call(self._runtime.machine, self._calls[index]).run(lane)
-        finally:
-            lane.close()
-
-    def _is_parallel(self, index: int) -> bool:
-        return self._runtime.execution_mode(self._calls[index]) == "parallel"
+        self._results[index] = await self._line.run(self._calls[index], lane)

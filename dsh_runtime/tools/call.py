@@ -55,6 +55,7 @@ from dsh_runtime.tools.failures import (
     sole,
     text_content,
 )
+from dsh_runtime.tools.names import reached
 from dsh_runtime.tools.policy import POST, PRE, PolicyChain, Ruling
 from dsh_runtime.tools.presentation import present_call
 from dsh_runtime.tools.registry import Guard, RegisteredTool
@@ -266,7 +267,7 @@ class Call:
         )
         if refused is None and signal.poll():
             refused = aborted(signal, began=False)
-        if refused is None and pipeline.mode == "code":
+        if refused is None and pipeline.mode != "native":
             refused = self._collapsed()
         return refused
 
@@ -306,14 +307,20 @@ class Call:
         return snapshot_json(self._input.arguments, max_depth=depth, path="arguments")
 
     def _collapsed(self) -> ToolExecutionFailure | None:
-        """In mode ``code``, a direct call of a native tool was never the tool's."""
-        tool = self.tool
-        if tool is None or tool.name in RESERVED_NAMES or self._input.parent in self.machine.calls:
+        """In mode ``code``, a direct call of a native tool was never the tool's; and a program starts no program."""
+        tool, outer = self.tool, self.machine.calls.get(self._input.parent)
+        if tool is None:
+            return None
+        if tool.name in RESERVED_NAMES:
+            if outer is not None and outer.exec.name in RESERVED_NAMES:
+                self.tool = None  # unknown, once policy has seen the name
+            return None
+        if self.pipeline.mode != "code" or outer is not None:
             return None
         self.tool = None
         return failure(
             f"no tool named {tool.name!r} can be called directly; call run_code with a program that "
-            f"awaits tools.{tool.name}(…)",
+            f"awaits {reached(tool.name)}(…)",
             code="UNKNOWN_TOOL",
             name="ToolNotFoundError",
         )

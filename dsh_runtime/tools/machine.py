@@ -84,7 +84,7 @@ class Pipeline:
         self.result = heard("tools/result")
         self.progress = heard("tools/progress")
         self.guards = machine.resolver.guards(chain)
-        self.mode = machine.resolver.mode(chain, machine.settings.presentation)
+        self.mode = machine.resolver.mode(chain)
         self._resolver = machine.resolver
         self._memo: dict[str, RegisteredTool | None] = {}
 
@@ -125,7 +125,7 @@ class Machine:
         self.kernel = kernel
         self.ledger = kernel.ledger
         self.settings = settings
-        self.resolver = Resolver(kernel.ledger)
+        self.resolver = Resolver(kernel.ledger, settings.presentation)
         self.limiter = trio.CapacityLimiter(settings.threads)
         self.calls: dict[ExecutionToken | None, Call] = {}
         self.clock: object = trio.lowlevel.current_clock()

@@ -141,18 +141,29 @@ def _check_callables(definition: ToolDefinition, subject: str) -> None:
 
 
 class Resolver:
-    """Answers who sees what, from the ledger. ``chain`` is a scope and its ancestors, nearest first."""
+    """Answers who sees what, from the ledger. ``chain`` is a scope and its ancestors, nearest first.
 
-    def __init__(self, ledger: Ledger) -> None:
+    ``presentation`` is the mode of a scope where none has said so.
+    """
+
+    def __init__(self, ledger: Ledger, presentation: PresentationMode = "native") -> None:
         self._ledger = ledger
+        self._presentation = presentation
 
     def find(self, name: str, chain: Sequence[Hashable]) -> RegisteredTool | None:
         """The tool that ``name`` stands for, or ``None`` when none is visible."""
+        if name in RESERVED_NAMES:
+            return self._transport(name, chain)
         for distance, scope in enumerate((*chain, None)):
             entry = self._ledger.find(TOOL, scope, name)
             if entry is not None:
                 return entry.value if self._admitted(name, chain[:distance]) else None
         return None
+
+    def _transport(self, name: str, chain: Sequence[Hashable]) -> RegisteredTool | None:
+        """A transport stands outside restrictions, and is there wherever programs are."""
+        entry = self._ledger.find(TOOL, None, name)
+        return entry.value if entry is not None and self.mode(chain) != "native" else None
 
     def visible(self, chain: Sequence[Hashable]) -> list[RegisteredTool]:
         """Every visible tool: the host's first, then each scope's from the root down, each in its order."""
@@ -165,7 +176,8 @@ class Resolver:
 
     def inherited_names(self, chain: Sequence[Hashable]) -> set[str]:
         """The names that the nearest scope of ``chain`` inherits, before its own restrictions."""
-        return {entry.value.name for scope in (*chain[1:], None) for entry in self._ledger.group(TOOL, scope)}
+        names = {entry.value.name for scope in (*chain[1:], None) for entry in self._ledger.group(TOOL, scope)}
+        return names - RESERVED_NAMES
 
     def own_names(self, scope: Hashable) -> set[str]:
         """The names that one scope has registered itself."""
@@ -181,13 +193,13 @@ class Resolver:
         """The entry of the host's journal, if one is installed."""
         return self._ledger.find(JOURNAL, None, JOURNAL)
 
-    def mode(self, chain: Sequence[Hashable], default: PresentationMode) -> PresentationMode:
-        """How the nearest scope that has said so presents its tools."""
+    def mode(self, chain: Sequence[Hashable]) -> PresentationMode:
+        """How the nearest scope that has said so presents its tools, else the host."""
         for scope in chain:
             entry = self._ledger.find(MODE, scope, MODE)
             if entry is not None:
                 return entry.value  # type: ignore[no-any-return]
-        return default
+        return self._presentation
 
     def _admitted(self, name: str, below: Iterable[Hashable]) -> bool:
         return all(entry.value.admits(name) for entry in self._restrictions(below))
