@@ -1,0 +1,210 @@
+"""One program's run: the host's half of the conversation, from the program's text to its end.
+
+Strategy: one task reads everything that comes from the worker, through one ``epoll`` of its three descriptors; what it
+hears is handled at once, without waiting. Each sub-call has a task of its own. A sub-call is taken in when few enough
+are under way and their values take up little enough room; until then it waits here, and a program that sends more than
+its share is not read any further.
+"""
+
+from __future__ import annotations
+
+import select
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from dsh_runtime.code_mode.interface import CodeProgram, SubReply
+from dsh_runtime.code_mode.runtime.child.wire import max_cost
+from dsh_runtime.code_mode.runtime.config import CodeRuntimeConfig
+from dsh_runtime.code_mode.runtime.endings import Ending, Gone, Stopped
+from dsh_runtime.code_mode.runtime.frames import (
+    Dialogue,
+    Failed,
+    GivenUp,
+    Inbox,
+    Ready,
+    Returned,
+    SubCall,
+    Unfit,
+    Violation,
+    program_frame,
+    reply_frame,
+)
+from dsh_runtime.code_mode.runtime.outbox import Outbox
+from dsh_runtime.code_mode.runtime.output import Output
+from dsh_runtime.code_mode.runtime.worker import Worker
+
+_CHUNK: Final = 262_144
+#: How many sub-calls are under way at once, and how many messages are handled before others get a turn.
+_MAX_UNDER_WAY: Final = 100
+_AT_A_TIME: Final = 64
+#: The least that is waited before the clock is looked at again, while people are asked.
+_LEAST_WAIT: Final = 0.05
+
+
+class Conversation:
+    """Talks with one worker until there is an ending."""
+
+    def __init__(self, worker: Worker, program: CodeProgram, config: CodeRuntimeConfig) -> None:
+        self._worker = worker
+        self._program = program
+        self._config = config
+        self._inbox = Inbox(config.frame_bytes)
+        self._dialogue = Dialogue(config.frame_bytes, config.sub_calls, greeted=True)
+        self._outbox = Outbox(worker.channel, self._on_backlog)
+        self.output = Output(worker.output, config.output_bytes)
+        self._ending: Ending | None = None
+        self._scope = trio.CancelScope()
+        self._waiting: deque[SubCall] = deque()
+        self._under_way: dict[int, trio.CancelScope] = {}
+        self._held = 0
+        self._budget = 2 * max_cost(config.frame_bytes)
+        self._reading = True
+
+    def abort(self) -> None:
+        """Somebody has aborted the run."""
+        self._end(Stopped("aborted", "the run was aborted"))
+
+    def _end(self, ending: Ending) -> None:
+        if self._ending is None:
+            self._ending = ending
+            self._scope.cancel()
+
+    async def hold(self) -> Ending:
+        """Run the program to its end; when this returns, no sub-call is under way and the program is killed."""
+        self._outbox.send(program_frame(self._program.code))
+        async with trio.open_nursery() as calls:
+            self._calls = calls
+            try:
+                await self._attend()
+                if isinstance(self._ending, Gone):
+                    await self._worker.last_words()
+            finally:
+                self._worker.kill()
+                self._waiting.clear()
+                self._program.bridge.close()
+        assert self._ending is not None
+        return self._ending
+
+    async def _attend(self) -> None:
+        began = trio.current_time()
+        while self._ending is None:
+            left = began + self._config.wall_time + self._program.people_time() - trio.current_time()
+            if left <= 0:
+                return self._end(Stopped("timeout", f"the program took more than {self._config.wall_time:g} s"))
+            with trio.CancelScope(deadline=trio.current_time() + max(left, _LEAST_WAIT)) as self._scope:
+                while self._ending is None:
+                    await self._hear()
+        return None
+
+    async def _hear(self) -> None:
+        for descriptor, events in await self._worker.wait():
+            if descriptor == self._worker.output:
+                self._on_output()
+            elif descriptor == self._worker.control.fileno():
+                self._worker.hear_warden()
+            else:
+                if events & select.EPOLLOUT:
+                    self._outbox.flush()
+                if events & ~select.EPOLLOUT and (self._reading or events & select.EPOLLHUP):
+                    self._on_channel()
+        while self._ending is None and not self._heard_all():
+            await trio.lowlevel.checkpoint()
+
+    def _on_output(self) -> None:
+        self.output.read()
+        if self.output.too_much:
+            self._end(Stopped("output-limit", ""))
+        elif self.output.ended:
+            self._worker.poll.unregister(self.output.descriptor)
+
+    def _on_channel(self) -> None:
+        try:
+            data = self._worker.channel.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._inbox.feed(data)
+        else:
+            self._end(Gone())
+
+    def _heard_all(self) -> bool:
+        """Handle some of the messages that have come; whether that was all of them."""
+        try:
+            for _ in range(_AT_A_TIME):
+                body = self._inbox.next()
+                if body is None:
+                    return True
+                self._heard(self._dialogue.hear(body))
+        except Violation as violation:
+            self._end(Stopped("crashed", f"the program broke the rules of its channel: {violation}"))
+        return self._ending is not None
+
+    def _heard(self, message: object) -> None:
+        match message:
+            case SubCall():
+                self._waiting.append(message)
+                self._held += message.cost
+                self._admit()
+            case GivenUp(number):
+                self._give_up(number)
+            case Returned() | Failed():
+                self._end(message)
+            case Ready() | Unfit():
+                raise AssertionError("a dialogue hears these before it expects a program")
+
+    def _admit(self) -> None:
+        """Take in the sub-calls that there is room for, in their order."""
+        while (
+            self._waiting
+            and len(self._under_way) < _MAX_UNDER_WAY
+            and self._outbox.backlog <= self._budget
+            and self._ending is None
+        ):
+            call = self._waiting.popleft()
+            scope = self._under_way[call.id] = trio.CancelScope()
+            start = self._program.bridge.enter(call.name, call.arguments)
+            self._calls.start_soon(self._carry, call, scope, start)
+        self._watch_channel()
+
+    async def _carry(self, call: SubCall, scope: trio.CancelScope, start: Callable[[], Awaitable[SubReply]]) -> None:
+        reply: SubReply | None = None
+        try:
+            with scope:
+                reply = await start()
+        finally:
+            del self._under_way[call.id]
+            self._held -= call.cost
+        if self._ending is None:
+            if reply is not None:
+                self._outbox.send(reply_frame(call.id, reply, self._config.frame_bytes))
+            self._admit()
+
+    def _give_up(self, number: int) -> None:
+        """The program does not wait for a sub-call any more: one that has not been taken in never was."""
+        scope = self._under_way.get(number)
+        if scope is not None:
+            scope.cancel()
+            return
+        for call in self._waiting:
+            if call.id == number:
+                self._waiting.remove(call)
+                self._held -= call.cost
+                return
+
+    def _on_backlog(self) -> None:
+        if self._ending is None:
+            self._admit()
+
+    def _watch_channel(self) -> None:
+        """Look for what can be done: read while there is room, write while there is something."""
+        reading = self._held <= self._budget
+        writing = self._outbox.backlog > 0
+        if (reading, writing) != (self._reading, self._outbox.watched):
+            self._reading, self._outbox.watched = reading, writing
+            events = (select.EPOLLIN if reading else 0) | (select.EPOLLOUT if writing else 0)
+            self._worker.poll.modify(self._worker.channel, events)
