@@ -12,6 +12,7 @@ import trio
 from dsh_runtime.core.effects import EffectStack, is_ordinary, raise_all
 from dsh_runtime.core.errors import ServiceError
 from dsh_runtime.core.events import FIRST, ORDINARY, Listener, emit, listener_table, waterfall
+from dsh_runtime.core.house import provider_of
 from dsh_runtime.core.ledger import Entry
 from dsh_runtime.core.scopes import ScopeHandle, ScopeKey
 from dsh_runtime.core.services import SERVICE, bind
@@ -56,7 +57,7 @@ class Context:
 
     def get(self, name: str) -> Any:
         """A service by name, declared or not; ``None`` while it is absent."""
-        entry = self.fiber.kernel.provider(self.fiber, name, self.realms)
+        entry = provider_of(self.fiber, name, self.realms)
         return self._bind(name, entry) if entry is not None else None
 
     def provide(self, name: str, value: Any) -> Callable[[], Any]:
@@ -70,6 +71,7 @@ class Context:
         provided = self.fiber.provided
         if place in provided:
             provided[place][1]()
+        self.fiber.offered[name] = None
         entry = self._enter(SERVICE, value, name, ORDINARY, place[0])
 
         def withdraw() -> None:
@@ -97,7 +99,7 @@ class Context:
     def on(self, event: str, fn: Callable[..., Any], *, prepend: bool = False) -> Callable[[], Any]:
         """Listen to an event. ``fn`` takes any of its arguments by their names; ``prepend`` puts it in front."""
         self.stack.check_open(f"a listener of {event!r}")
-        return self._listen(self.fiber.kernel.events.listener(event, fn, self.fiber), FIRST if prepend else ORDINARY)
+        return self._listen(self.fiber.house.events.listener(event, fn, self.fiber), FIRST if prepend else ORDINARY)
 
     def register(self, table: str, value: Any, *, key: Hashable | None = None) -> Callable[[], Any]:
         """Put ``value`` into one of a service's tables, for this context's scope; with ``key``, once per scope."""
@@ -119,7 +121,7 @@ class Context:
     def add_hookspecs(self, namespace: Any) -> Callable[[], Any]:
         """Declare the events of a module or class of ``@hookspec`` functions, for as long as the plugin is loaded."""
         self.stack.check_open("hookspecs")
-        return self.stack.push(self.fiber.kernel.events.declare(namespace), "hookspecs")
+        return self.stack.push(self.fiber.house.events.declare(namespace, self.fiber), "hookspecs")
 
     def _register(
         self, table: str, value: Any, key: Hashable | None, band: int, scope: Hashable | None, label: str
@@ -150,19 +152,19 @@ class Context:
 
     def emit(self, event: str, *args: Any, scope: Hashable | None = None) -> None:
         """Tell every listener; what one raises is logged and harms nobody else."""
-        kernel = self.fiber.kernel
+        house = self.fiber.house
         self._declared(event, "emit")
-        emit(kernel.events.listeners(event, kernel.scopes.chain(scope)), *args)
+        emit(house.events.listeners(event, house.scopes.chain(scope)), *args)
 
     async def waterfall(self, event: str, *args: Any, default: Any, scope: Hashable | None = None) -> Any:
         """Run a waterfall and give back its answer; ``default`` is what the end of the chain answers."""
-        kernel = self.fiber.kernel
+        house = self.fiber.house
         declared = self._declared(event, "waterfall")
-        listeners = kernel.events.listeners(event, kernel.scopes.chain(scope))
+        listeners = house.events.listeners(event, house.scopes.chain(scope))
         return await waterfall(declared, listeners, args, default)
 
     def _declared(self, event: str, mode: str) -> Any:
-        declared = self.fiber.kernel.events.get(event, self.fiber.id)
+        declared = self.fiber.house.events.get(event, self.fiber.id)
         if declared.info.mode != mode:
             raise ServiceError(f"event {event!r} is dispatched as {mode}, but declared as {declared.info.mode}")
         return declared
@@ -178,17 +180,15 @@ class Scope(ScopeHandle):
     """
 
     def __init__(self, ctx: Context, key: Hashable, parent: Hashable | None) -> None:
-        super().__init__(key, parent, f"scope {key!r} of plugin {ctx.fiber.id!r}")
+        super().__init__(ctx.fiber, key, parent, f"scope {key!r} of plugin {ctx.fiber.id!r}")
         self._kernel = ctx.fiber.kernel
-        self._kernel.scopes.bind(self)
+        ctx.fiber.house.scopes.bind(self)
         self.ctx = Context(ctx.fiber, key, self.stack, ctx.realms)
         self._errors: list[BaseException] = []
         self._ended: trio.Event | None = None
         # Its unwinding has a deadline of its own, and so have the plugins that were mounted through it.
         self._step = ctx.stack.add(self.dispose, f"scope {key!r}", bounded=False)
         self._outer = ctx.stack
-        if self.joined is not None:
-            self.joined.guests[self] = None
 
     def dispose(self) -> Awaitable[None]:
         """End the scope now; await what comes back to wait until everything of it is undone."""
@@ -202,9 +202,9 @@ class Scope(ScopeHandle):
         self.stack.closed = True
         inner = [*reversed(self.guests)]
         if self.joined is None:
-            inner = [*self._kernel.close_scope(self), *inner]
+            inner = [*self.fiber.house.close_scope(self), *inner]
         else:
-            self.joined.guests.pop(self, None)
+            self.fiber.house.scopes.leave(self)
         ending = [handle.dispose() for handle in inner]
         if any(handle.stack.steps for handle in inner) or self.stack.unwind_ready(self._errors):
             self._kernel.nursery.start_soon(self._finish, ending)

@@ -10,7 +10,7 @@ import difflib
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -74,41 +74,100 @@ def describe_function(function: Callable[..., Any]) -> tuple[str, str]:
     return getattr(target, "__qualname__", None) or f"{target!r:.200}", place
 
 
+class Declaration:
+    """The hookspecs of one module or class, in force in a table for as long as their plugin is loaded."""
+
+    def __init__(self, namespace: Any, fiber: Fiber | None) -> None:
+        self.namespace = namespace
+        self.fiber = fiber
+        self.events = _events_of(namespace)
+        self.table: EventTable | None = None
+
+    def undo(self) -> None:
+        """Take the events out of the table that they are in."""
+        if self.table is not None:
+            self.table.drop(self)
+
+
 class EventTable:
     """The declared events by name, and the resolved listener lists."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._events: dict[str, Event] = {}
-        self._namespaces: list[Any] = []
+        self._declared: dict[Declaration, None] = {}
         self._manager: pluggy.PluginManager | None = None
         self._resolved: dict[tuple[str, tuple[Hashable, ...]], tuple[Listener, ...]] = {}
         self._resolved_at = -1
-        self.declare(host_specs)
 
-    def declare(self, namespace: Any) -> Callable[[], None]:
+    @classmethod
+    def of_host(cls, ledger: Ledger) -> EventTable:
+        """A table with the host's own events."""
+        table = cls(ledger)
+        table.declare(host_specs)
+        return table
+
+    def beside(self, ledger: Ledger, without: Collection[Fiber]) -> EventTable:
+        """A table that has these events, too, but for those that some fibers have declared."""
+        table = EventTable(ledger)
+        table._declared = {one: None for one in self._declared if one.fiber not in without}
+        table._events = {event.info.name: event for one in table._declared for event in one.events}
+        if len(table._declared) == len(self._declared):
+            table._manager = self._pluggy()
+        return table
+
+    def declare(self, namespace: Any, fiber: Fiber | None = None) -> Callable[[], None]:
         """Declare every hookspec of a module or class; give back the undo."""
-        events = _events_of(namespace)
-        if not events:
+        declaration = Declaration(namespace, fiber)
+        if not declaration.events:
             raise HookError(f"{namespace!r} declares no event; mark functions with @hookspec(mode=…)")
-        for event in events:
-            if event.info.name in self._events:
-                raise HookError(f"event {event.info.name!r} is declared twice; rename the second one")
-            if event.hook in self._by_hook():
-                other = self._by_hook()[event.hook].info.name
-                raise HookError(f"events {other!r} and {event.info.name!r} share the hook {event.hook!r}; rename one")
-        self._events.update({event.info.name: event for event in events})
-        self._namespaces.append(namespace)
+        self._check_free(declaration, {})
+        self._put(declaration)
+        return declaration.undo
+
+    def drop(self, declaration: Declaration) -> None:
+        """Take events out; what is out already stays out."""
+        if declaration in self._declared:
+            del self._declared[declaration]
+            for event in declaration.events:
+                del self._events[event.info.name]
+            declaration.table = self._manager = None
+
+    def declarers(self) -> dict[str, Fiber | None]:
+        """Which fiber has declared each event; ``None`` for the host's own."""
+        return {event.info.name: one.fiber for one in self._declared for event in one.events}
+
+    def check_mergeable(self, staged: EventTable, replaces: Collection[Fiber]) -> None:
+        """Raise if an event of ``staged`` is meanwhile declared by a fiber that is not replaced."""
+        leaving = {event.info.name: event for one in self._declared if one.fiber in replaces for event in one.events}
+        for declaration in staged._own():
+            self._check_free(declaration, leaving)
+
+    def merge(self, staged: EventTable, replaces: Collection[Fiber]) -> None:
+        """Put the events that ``staged`` has declared in the place of those of some fibers."""
+        for declaration in [one for one in self._declared if one.fiber in replaces]:
+            self.drop(declaration)
+        for declaration in staged._own():
+            self._put(declaration)
+
+    def _own(self) -> list[Declaration]:
+        return [declaration for declaration in self._declared if declaration.table is self]
+
+    def _put(self, declaration: Declaration) -> None:
+        self._events.update({event.info.name: event for event in declaration.events})
+        self._declared[declaration] = None
+        declaration.table = self
         self._manager = None
 
-        def undo() -> None:
-            for event in events:
-                self._events.pop(event.info.name, None)
-            if namespace in self._namespaces:
-                self._namespaces.remove(namespace)
-            self._manager = None
-
-        return undo
+    def _check_free(self, declaration: Declaration, leaving: Mapping[str, Event]) -> None:
+        events = {name: event for name, event in self._events.items() if name not in leaving}
+        hooks = {event.hook: name for name, event in events.items()}
+        for event in declaration.events:
+            name = event.info.name
+            if name in events:
+                raise HookError(f"event {name!r} is declared twice; rename the second one")
+            if event.hook in hooks:
+                raise HookError(f"events {hooks[event.hook]!r} and {name!r} share the hook {event.hook!r}; rename one")
 
     def get(self, name: str, plugin: str) -> Event:
         """The event of a name; an unknown one is an error that names the plugin and the nearest event."""
@@ -217,8 +276,8 @@ class EventTable:
     def _pluggy(self) -> pluggy.PluginManager:
         if self._manager is None:
             self._manager = pluggy.PluginManager("dsh")
-            for namespace in self._namespaces:
-                self._manager.add_hookspecs(namespace)
+            for declaration in self._declared:
+                self._manager.add_hookspecs(declaration.namespace)
         return self._manager
 
     @staticmethod
@@ -311,6 +370,11 @@ def _events_of(namespace: Any) -> list[Event]:
 def hook_of(attribute: str, function: Callable[..., Any]) -> str:
     """The hook that a marked function implements."""
     return str(_options(function).get("specname") or attribute)
+
+
+def is_optional_hook(function: Callable[..., Any]) -> bool:
+    """Whether a marked function is passed over where nobody declares its hook."""
+    return bool(_options(function).get("optionalhook"))
 
 
 def _options(function: Callable[..., Any]) -> dict[str, Any]:

@@ -26,9 +26,11 @@ from dsh_runtime.core import lifecycle
 from dsh_runtime.core.context import Context
 from dsh_runtime.core.effects import EffectStack, Step, is_ordinary, raise_all
 from dsh_runtime.core.errors import DeadlockError, DisposedError, PluginError, TeardownTimeoutError
+from dsh_runtime.core.house import House, provider_of
 from dsh_runtime.core.ledger import Entry, Ledger
 from dsh_runtime.core.lifecycle import State
 from dsh_runtime.core.plugins import PluginSpec
+from dsh_runtime.core.tasks import BackgroundTask
 
 if TYPE_CHECKING:
     from dsh_runtime.core.kernel import Kernel
@@ -42,21 +44,33 @@ current_fiber: contextvars.ContextVar[Fiber | None] = contextvars.ContextVar("ds
 class Fiber:
     """One running instance of a plugin. Made by ``ctx.plugin()``."""
 
-    def __init__(self, kernel: Kernel, parent: Context | None, spec: PluginSpec, fiber_id: str) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        parent: Context | None,
+        spec: PluginSpec,
+        fiber_id: str,
+        house: House | None = None,
+        path: tuple[int, ...] | None = None,
+    ) -> None:
         self.kernel = kernel
+        #: Where it lives: in force, staged beside what is in force, or replaced.
+        self.house: House = house if house is not None else kernel
         self.parent = parent.fiber if parent is not None else None
         self.spec = spec
         self.id = fiber_id
         self.config: Any = None
         self.settings: Any = None
         self.optional: bool = self.parent.optional if self.parent is not None else False
-        self.path: tuple[int, ...] = (*self.parent.path, self.parent.next_seq()) if self.parent is not None else ()
+        #: Its position in the tree: one number for each level.
+        self.path: tuple[int, ...] = path if path is not None else self._next_path()
         self.state = State.PENDING
         self.error: BaseException | None = None
         self.children: dict[Fiber, None] = {}
         self.entries: dict[Entry, None] = {}
-        self.ledger: Ledger = kernel.ledger
         self.uses: dict[str, Entry | None] = {}
+        #: The names of the services that it has provided in this life.
+        self.offered: dict[str, None] = {}
         #: What it provides, by realm and name, with the undo of each.
         self.provided: dict[tuple[object, str], tuple[Entry, Callable[[], Any]]] = {}
         self.realms: dict[str, object] = dict(parent.realms) if parent is not None else {}
@@ -88,9 +102,14 @@ class Fiber:
         return self.parent is None
 
     @property
+    def ledger(self) -> Ledger:
+        """The ledger that it writes to."""
+        return self.house.ledger
+
+    @property
     def missing(self) -> list[str]:
         """The required services that are not there."""
-        return [name for name, need in self.spec.inject.items() if need and self.kernel.provider(self, name) is None]
+        return [name for name, need in self.spec.inject.items() if need and provider_of(self, name) is None]
 
     def next_seq(self) -> int:
         """The next place in this fiber's own order."""
@@ -121,8 +140,7 @@ class Fiber:
 
     def dispose(self) -> Wish:
         """Ask for the end of the fiber; await what comes back to wait for it. Twice is the same as once."""
-        self._wants_disposal = True
-        self._poke()
+        self._want(disposal=True)
         return Wish(self, "the disposal", self._until_disposed)
 
     def update(self, config: Any) -> Wish:
@@ -134,16 +152,13 @@ class Fiber:
             raise DisposedError(f"plugin {self.id!r} is updated, but has been disposed; mount it again")
         settings = self.kernel.configure(self.spec, config)
         self.config, self.settings = config, settings
-        if self.state is not State.PENDING or self.error is not None:
-            self._wants_restart = True
-        self._poke()
+        self._want(restart=self.state is not State.PENDING or self.error is not None)
         return Wish(self, "the update", self.wait)
 
     def restart(self) -> None:
         """Ask for the fiber to be unwound and applied afresh."""
         if self.state in (State.LOADING, State.ACTIVE):
-            self._wants_restart = True
-            self._poke()
+            self._want(restart=True)
 
     def give_up(self, error: BaseException) -> None:
         """Fail a fiber that is not done with ``apply``; what it has registered is unwound."""
@@ -171,7 +186,7 @@ class Fiber:
                 if self._turn:
                     await self._live()
                 elif self.state is State.FAILED and self._wants_restart:
-                    self._wants_restart = False
+                    self._have_restarted()
                     self.error = None
                     self._set(State.PENDING)
                 else:
@@ -181,7 +196,7 @@ class Fiber:
     def grant_turn(self) -> None:
         """Let the runner apply the plugin (the kernel grants one turn at a time, in order)."""
         self._turn = True
-        self.uses = {name: self.kernel.provider(self, name) for name in self.spec.inject}
+        self._use({name: provider_of(self, name) for name in self.spec.inject})
         self._set(State.LOADING)
         self._poke()
 
@@ -200,6 +215,7 @@ class Fiber:
         self._after_life(error if error is not None else self._crash)
 
     def _begin_life(self) -> None:
+        self.offered = {}
         self.stack = EffectStack(f"plugin {self.id!r}")
         self.ctx = Context(self, self._scope_key, self.stack, self.realms)
 
@@ -210,7 +226,7 @@ class Fiber:
         elif error is not None and not self._wants_restart:
             self._fail(error)
         else:
-            self._wants_restart = False
+            self._have_restarted()
             self._set(State.PENDING)
 
     async def _apply(self) -> BaseException | None:
@@ -218,7 +234,7 @@ class Fiber:
         try:
             with trio.CancelScope() as self._apply_scope:
                 if not self._disturbed():
-                    self.kernel.carry_hooks(self)
+                    self._carry_hooks()
                     await self._call_apply()
         except GeneratorExit:
             raise
@@ -229,6 +245,13 @@ class Fiber:
         finally:
             self._apply_scope = None
         return None
+
+    def _carry_hooks(self) -> None:
+        """Register the plugin's ``@hookimpl`` functions; one that lacks the marker is refused."""
+        events = self.house.events
+        events.check_unmarked(self.spec.source, self.id)
+        for listener, band in events.carrier_listeners(self.spec.hooks, self):
+            self.ctx._listen(listener, band)
 
     async def _call_apply(self) -> None:
         apply = self.spec.apply
@@ -248,11 +271,11 @@ class Fiber:
     async def _unwind(self) -> None:
         """Undo everything, in the order that the module's docstring gives."""
         self.stack.closed = True
-        self.kernel.withdraw(self)
+        self.ledger.withdraw(self)
         await self.kernel.drain(self)
         errors = await self._let_consumers_go()
         errors += await self.stack.unwind(self.kernel.teardown_timeout)
-        self.uses = {}
+        self._use({})
         for error in errors:
             _log.error("undoing plugin %r failed", self.id, exc_info=error)
             self._escalate(error)
@@ -261,7 +284,7 @@ class Fiber:
     async def _let_consumers_go(self) -> list[BaseException]:
         """Have the plugins that use this one's services unload, one after the other, last in order first."""
         errors: list[BaseException] = []
-        for consumer in self.kernel.consumers(self):
+        for consumer in self.house.consumers(self):
             consumer.restart()
             try:
                 await self._outlast(consumer, lambda consumer=consumer: not consumer.uses_of(self))  # type: ignore[misc]
@@ -301,29 +324,12 @@ class Fiber:
     def start_soon(self, stack: EffectStack, fn: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
         """Run a task that is cancelled and awaited in its place on ``stack``; its crash fails the fiber alone."""
         stack.check_open(f"the task {fn!r}")
-        # In the kernel's nursery: a task that does not end when cancelled must not hold up its plugin for ever.
-        scope = trio.CancelScope(shield=True)
-        done = trio.Event()
-        life = self.ctx
+        self.house.begin(BackgroundTask(self, stack, fn, args))
 
-        async def stop() -> None:
-            scope.cancel()
-            await done.wait()
-
-        step = stack.add(stop, f"the task {getattr(fn, '__qualname__', fn)}")
-
-        async def task() -> None:
-            try:
-                await self._background(scope, fn, args, life)
-            finally:
-                done.set()
-                stack.drop(step)
-
-        self.kernel.nursery.start_soon(task, name=f"{self.id}: {getattr(fn, '__qualname__', fn)}")
-
-    async def _background(
+    async def run_task(
         self, scope: trio.CancelScope, fn: Callable[..., Awaitable[Any]], args: tuple[Any, ...], life: Context
     ) -> None:
+        """Run a background task to its end, within its scope."""
         current_fiber.set(self)
         try:
             with scope:
@@ -347,12 +353,29 @@ class Fiber:
 
     # Small steps.
 
+    def _next_path(self) -> tuple[int, ...]:
+        return (*self.parent.path, self.parent.next_seq()) if self.parent is not None else ()
+
+    def _want(self, *, disposal: bool = False, restart: bool = False) -> None:
+        self._wants_disposal = self._wants_disposal or disposal
+        self._wants_restart = self._wants_restart or restart
+        self.house.wished(self)
+        self._poke()
+
+    def _have_restarted(self) -> None:
+        self._wants_restart = False
+        self.house.wished(self)
+
+    def _use(self, services: dict[str, Entry | None]) -> None:
+        self.house.index_uses(self, services)
+        self.uses = services
+
     def _disturbed(self) -> bool:
         return self._wants_disposal or self._wants_restart or self._crash is not None
 
     def _settled(self) -> bool:
         if self.state is State.PENDING:
-            return not self._wants_disposal and not self.kernel.busy()
+            return not self._wants_disposal and not self.house.turns.busy()
         return self._at_rest()
 
     def _at_rest(self) -> bool:
@@ -380,7 +403,10 @@ class Fiber:
         if self.mounted_as is not None:
             stack, step = self.mounted_as
             stack.drop(step)
-        self.kernel.forget(self)
+        self.house.dismiss(self)
+        if self.parent is not None:
+            self.parent.children.pop(self, None)
+        self.kernel.something_changed()
 
     def _set(self, state: State) -> None:
         if state is self.state:
@@ -388,7 +414,7 @@ class Fiber:
         old, self.state = self.state, lifecycle.check(self.state, state)
         if state is State.ACTIVE:
             self.error = None
-        self.kernel.state_changed(self, old)
+        self.house.state_changed(self, old)
 
     async def _until_disposed(self) -> None:
         with self.kernel.waiting_for(self):

@@ -1,15 +1,12 @@
-"""The kernel: one root, its tables, and the order in which fibers get their turn.
-
-Fibers that are ready apply one at a time, in the order of their positions. A fiber that waits for another one while it
-applies lends its turn, so that a parent can wait for the child it has mounted.
-"""
+"""The kernel: one root, and the house of all that is in force."""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
+import itertools
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Container, Hashable, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -19,11 +16,13 @@ from dsh_runtime.core.context import Context
 from dsh_runtime.core.errors import ServiceError
 from dsh_runtime.core.events import EventTable, emit
 from dsh_runtime.core.fiber import Fiber, RootFiber, current_fiber
+from dsh_runtime.core.house import House, provider_of
 from dsh_runtime.core.ledger import Entry, Ledger
 from dsh_runtime.core.lifecycle import State
 from dsh_runtime.core.plugins import PluginSpec, read_plugin
 from dsh_runtime.core.scopes import ScopeHandle, ScopeTree
 from dsh_runtime.core.services import SERVICE
+from dsh_runtime.core.tasks import BackgroundTask
 
 _log = logging.getLogger("dsh.kernel")
 
@@ -35,79 +34,80 @@ class MissingInjectError(ServiceError, AttributeError):
     """A plugin uses a service that it does not inject."""
 
 
-class Kernel:
-    """What all fibers of one host share. Made by :func:`open_kernel`."""
+class Kernel(House):
+    """What all fibers of one host share, and the house of those that are in force. Made by :func:`open_kernel`."""
 
     def __init__(self, nursery: trio.Nursery, configure: Configure, teardown_timeout: float) -> None:
+        ledger = Ledger()
+        super().__init__(ledger, EventTable.of_host(ledger), ScopeTree(), self.something_changed)
         self.nursery = nursery
         self.configure = configure
         self.teardown_timeout = teardown_timeout
-        self.ledger = Ledger()
-        self.events = EventTable(self.ledger)
-        self.scopes = ScopeTree()
-        self.fibers: dict[Fiber, None] = {}
+        #: The first fiber, in order, that must be active and is not.
         self.closed_by: Fiber | None = None
         self._drainers: dict[Drainer, None] = {}
         self._scope_watchers: dict[Callable[[Hashable], None], None] = {}
         self._change = trio.Event()
+        self._ids: dict[str, Fiber] = {}
         self.root = RootFiber(self, None, _ROOT, "root")
-        self.ledger.watch(SERVICE, self._services_changed)
+        ledger.watch(SERVICE, self.service_entries_changed)
 
     # Mounting.
 
     def mount(self, ctx: Context, plugin: Any, config: Any, *, fiber_id: str | None, optional: bool) -> Fiber:
-        """Make a fiber below ``ctx``; its plugin is applied when its turn comes."""
+        """Make a fiber below ``ctx``, in its house; its plugin is applied when its turn comes."""
         spec = read_plugin(plugin)
-        fiber = Fiber(self, ctx, spec, self._free_id(fiber_id or spec.name))
+        house = ctx.fiber.house
+        fiber = Fiber(self, ctx, spec, house.free_id(fiber_id or spec.name), house)
         fiber.optional = fiber.optional or optional
         step = ctx.stack.add(fiber.end, f"plugin {fiber.id!r}", bounded=False)
         fiber.mounted_as = (ctx.stack, step)
         ctx.fiber.children[fiber] = None
-        self.fibers[fiber] = None
-        fiber.set_config(config)
-        self.nursery.start_soon(fiber.run, name=f"plugin {fiber.id}")
-        self._update_gate()
-        self._changed()
+        self.launch(fiber, config)
         return fiber
 
-    def forget(self, fiber: Fiber) -> None:
-        """A fiber is disposed."""
-        self.fibers.pop(fiber, None)
-        if fiber.parent is not None:
-            fiber.parent.children.pop(fiber, None)
-        self._update_gate()
-        self._changed()
+    def launch(self, fiber: Fiber, config: Any) -> None:
+        """Have a new fiber live in its house."""
+        fiber.set_config(config)
+        fiber.house.welcome(fiber)
+        self.nursery.start_soon(fiber.run, name=f"plugin {fiber.id}")
+        self.something_changed()
 
-    def carry_hooks(self, fiber: Fiber) -> None:
-        """Register the ``@hookimpl`` functions of a fiber's plugin; one that lacks the marker is refused."""
-        self.events.check_unmarked(fiber.spec.source, fiber.id)
-        for listener, band in self.events.carrier_listeners(fiber.spec.hooks, fiber):
-            fiber.ctx._listen(listener, band)
+    def welcome(self, fiber: Fiber) -> None:
+        """A fiber comes to be in force, or is to be."""
+        super().welcome(fiber)
+        self._ids[fiber.id] = fiber
+        self._update_gate()
+
+    def dismiss(self, fiber: Fiber) -> None:
+        """A fiber is in force no more."""
+        super().dismiss(fiber)
+        if self._ids.get(fiber.id) is fiber:
+            del self._ids[fiber.id]
+        self._update_gate()
+
+    def free_id(self, wanted: str) -> str:
+        """An id that nobody has."""
+        return first_free(wanted, self._ids)
+
+    def begin(self, task: BackgroundTask) -> None:
+        """Run a background task."""
+        task.begin()
 
     # Turns.
 
     async def coordinate(self) -> None:
         """Grant turns, one at a time and in order, for as long as the kernel lives."""
         while True:
-            ready = None if self._somebody_loads() else self._next_ready()
+            ready = self.turns.next()
             if ready is None:
                 await self.next_change()
             else:
                 ready.grant_turn()
 
-    def busy(self) -> bool:
-        """Whether anything is under way that could change a fiber's state."""
-        return any(
-            fiber.state is State.UNLOADING
-            or (fiber.state is State.LOADING and not fiber.lends_turn)
-            or (fiber.state is State.PENDING and (fiber.error is not None or self._is_ready(fiber)))
-            or fiber.wants_change
-            for fiber in self.fibers
-        )
-
     async def settle(self) -> None:
         """Wait until no fiber is on its way to another state."""
-        while self.busy():
+        while self.turns.busy():
             await self.next_change()
 
     @contextlib.contextmanager
@@ -118,40 +118,22 @@ class Kernel:
             yield
             return
         fiber._awaited.append(target)
-        self._changed()
+        self.something_changed()
         try:
             yield
         finally:
             fiber._awaited.remove(target)
-            self._changed()
+            self.something_changed()
 
     async def next_change(self) -> None:
         """Wait until something has changed."""
         await self._change.wait()
 
-    def _somebody_loads(self) -> bool:
-        return any(fiber.state is State.LOADING and not fiber.lends_turn for fiber in self.fibers)
-
-    def _next_ready(self) -> Fiber | None:
-        return min(filter(self._is_ready, self.fibers), key=lambda fiber: fiber.path, default=None)
-
-    def _is_ready(self, fiber: Fiber) -> bool:
-        if fiber.state is not State.PENDING or fiber.error is not None or fiber.wants_change:
-            return False
-        # What a plugin has mounted is not applied any more once the plugin itself is on its way out.
-        parent = fiber.parent
-        stays = parent is None or (parent.state in (State.LOADING, State.ACTIVE) and not parent.wants_change)
-        return stays and not fiber.missing
-
     # Services.
 
     def provider(self, fiber: Fiber, name: str, realms: dict[str, object] | None = None) -> Entry | None:
         """The service that ``fiber`` would get under ``name`` now; only an active provider counts, or itself."""
-        realm = (fiber.realms if realms is None else realms).get(name)
-        entry = fiber.ledger.find(SERVICE, realm, name)
-        if entry is None or not (entry.fiber.state is State.ACTIVE or entry.fiber is fiber or entry.fiber.is_root):
-            return None
-        return entry
+        return provider_of(fiber, name, realms)
 
     def injected(self, fiber: Fiber, name: str, realms: dict[str, object]) -> Entry | None:
         """The service ``name`` as ``fiber`` may use it: provided by itself, injected by it or by an ancestor."""
@@ -162,23 +144,14 @@ class Kernel:
         while holder is not None and not holder.is_root:
             if name in holder.spec.inject:
                 if realms.get(name) != holder.realms.get(name):
-                    return self.provider(holder, name, realms)
+                    return provider_of(holder, name, realms)
                 return holder.uses.get(name)
             holder = holder.parent
         if fiber.is_root:
-            entry = self.provider(fiber, name, realms)
+            entry = provider_of(fiber, name, realms)
             if entry is not None:
                 return entry
         raise MissingInjectError(self._missing_inject(fiber, name))
-
-    def consumers(self, provider: Fiber) -> list[Fiber]:
-        """The fibers that use a service of ``provider``, last in order first."""
-        users = [
-            fiber
-            for fiber in self.fibers
-            if fiber is not provider and any(entry and entry.fiber is provider for entry in fiber.uses.values())
-        ]
-        return sorted(users, key=lambda fiber: fiber.path, reverse=True)
 
     def service_names(self) -> list[str]:
         """The services that are there."""
@@ -199,21 +172,6 @@ class Kernel:
             return []
 
         return [member.id for member in search(fiber, [fiber])]
-
-    def _services_changed(self) -> None:
-        """Restart each consumer whose service is another one now, or gone, or has come."""
-        for fiber in self.fibers:
-            if fiber.state in (State.LOADING, State.ACTIVE) and any(self._stale(fiber, name) for name in fiber.uses):
-                fiber.restart()
-        self._changed()
-
-    def _stale(self, fiber: Fiber, name: str) -> bool:
-        used, now = fiber.uses[name], self.provider(fiber, name)
-        if used is now or (used is None and now is not None and _rests_on(now.fiber, fiber)):
-            # To take up a service that rests on the fiber itself would take it away again, for ever.
-            return False
-        # A provider that unloads sees to its consumers itself, one after the other.
-        return used is None or used.fiber.state is not State.UNLOADING
 
     def _missing_inject(self, fiber: Fiber, name: str) -> str:
         close = self.near_services(name)
@@ -247,10 +205,6 @@ class Kernel:
             self._drainers.pop(drainer, None)
 
         return undo
-
-    def withdraw(self, fiber: Fiber) -> None:
-        """Take all that a fiber has registered out of force, in one step."""
-        fiber.ledger.withdraw(fiber)
 
     async def drain(self, fiber: Fiber) -> None:
         """Wait until nothing that is under way uses the fiber any more."""
@@ -300,41 +254,32 @@ class Kernel:
         self.nursery.start_soon(_raise, error)
 
     def state_changed(self, fiber: Fiber, old: State) -> None:
-        """Tell whoever watches, and look again at services and turns."""
+        """Look again at services, turns and the gate, and tell whoever watches."""
+        super().state_changed(fiber, old)
         self._update_gate()
-        self._services_changed()
         if not fiber.is_root:
-            emit(self.events.listeners("plugin/state"), fiber, str(old))
+            self.tell_state(fiber, str(old))
+
+    def tell_state(self, fiber: Fiber, previous: str) -> None:
+        """Emit ``plugin/state``."""
+        emit(self.events.listeners("plugin/state"), fiber, previous)
 
     def _update_gate(self) -> None:
-        """Note the first fiber, in order, that must be active and is not."""
-        waiting = [fiber for fiber in self.fibers if not fiber.optional and fiber.state is not State.ACTIVE]
-        self.closed_by = min(waiting, key=lambda fiber: fiber.path, default=None)
+        self.closed_by = self.turns.inactive
 
-    def _changed(self) -> None:
+    def something_changed(self) -> None:
         self._change.set()
         self._change = trio.Event()
 
-    def _free_id(self, wanted: str) -> str:
-        taken = {fiber.id for fiber in self.fibers}
-        if wanted not in taken:
-            return wanted
-        return next(name for n in range(2, len(taken) + 3) if (name := f"{wanted}#{n}") not in taken)
+
+def first_free(wanted: str, *taken: Container[str]) -> str:
+    """``wanted``, or the first of ``wanted#2``, ``wanted#3``, ... that is not taken."""
+    names = itertools.chain([wanted], (f"{wanted}#{number}" for number in itertools.count(2)))
+    return next(name for name in names if not any(name in ids for ids in taken))
 
 
 async def _raise(error: BaseException) -> None:
     raise error
-
-
-def _rests_on(fiber: Fiber, base: Fiber) -> bool:
-    """Whether ``fiber`` would go if ``base`` went: it is below it, or uses what rests on it."""
-    found = [fiber]
-    for member in found:  # The list grows while it is walked.
-        if member is base:
-            return True
-        near = [member.parent, *(entry.fiber for entry in member.uses.values() if entry is not None)]
-        found += [other for other in near if other is not None and other not in found]
-    return False
 
 
 def take_as_it_is(spec: PluginSpec, config: Any) -> Any:

@@ -8,7 +8,7 @@ fibers; :meth:`Ledger.merge` makes the staged entries live in one step, without 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dsh_runtime.core.errors import ClashError
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dsh_runtime.core.fiber import Fiber
 
 Place = tuple[str, Hashable]
+#: Hears which entries have come or gone.
+Watcher = Callable[[Sequence["Entry"]], None]
 
 
 class Entry:
@@ -52,7 +54,7 @@ class Ledger:
         self.versions: dict[str, int] = {}
         self._index: dict[tuple[str, Hashable, Hashable], Entry] = {}
         self._groups: dict[Place, dict[Entry, None]] = {}
-        self._watchers: dict[str, list[Callable[[], None]]] = {}
+        self._watchers: dict[str, list[Watcher]] = {}
         self._tables: set[str] = set()
 
     def add(self, entry: Entry) -> None:
@@ -63,26 +65,21 @@ class Ledger:
         self._groups.setdefault((entry.table, entry.scope), {})[entry] = None
         self._tables.add(entry.table)
         entry.fiber.entries[entry] = None
-        self.touch(entry.table)
+        self.touch(entry.table, (entry,))
 
     def remove(self, entry: Entry) -> None:
         """Take an entry out of force; one that is out already stays out."""
         if self._take(entry):
-            self.touch(entry.table)
+            self.touch(entry.table, (entry,))
 
     def withdraw(self, fiber: Fiber) -> None:
         """Take all entries of a fiber out of force in one step."""
-        tables = {entry.table for entry in list(fiber.entries) if self._take(entry)}
-        for table in tables:
-            self.touch(table)
+        self.tell([entry for entry in list(fiber.entries) if self._take(entry)])
 
     def withdraw_scope(self, scope: Hashable) -> None:
         """Take all entries for one scope out of force, whoever made them."""
-        for table in tuple(self._tables):
-            for entry in (found := list(self._groups.get((table, scope), ()))):
-                self._take(entry)
-            if found:
-                self.touch(table)
+        found = [entry for table in self._tables for entry in self._groups.get((table, scope), ())]
+        self.tell([entry for entry in found if self._take(entry)])
 
     def find(self, table: str, scope: Hashable, key: Hashable) -> Entry | None:
         """The entry under ``key`` in one scope, or ``None``."""
@@ -104,8 +101,8 @@ class Ledger:
         found = [entry for scope in scopes for entry in self.group(table, scope)]
         return tuple(sorted(found, key=lambda entry: entry.order))
 
-    def watch(self, table: str, watcher: Callable[[], None]) -> Callable[[], None]:
-        """Call ``watcher`` after each change of ``table`` (or family); give back the undo."""
+    def watch(self, table: str, watcher: Watcher) -> Callable[[], None]:
+        """Call ``watcher`` after each change of ``table`` (or family) with what came or went; give back the undo."""
         watchers = self._watchers.setdefault(table, [])
         watchers.append(watcher)
 
@@ -115,13 +112,21 @@ class Ledger:
 
         return undo
 
-    def touch(self, table: str) -> None:
+    def touch(self, table: str, entries: Sequence[Entry] = ()) -> None:
         """Say that ``table`` has changed. Tables named ``family:member`` count, and are watched, as a family."""
         family = table.partition(":")[0]
         self.version += 1
         self.versions[family] = self.versions.get(family, 0) + 1
         for watcher in tuple(self._watchers.get(family, ())):
-            watcher()
+            watcher(entries)
+
+    def tell(self, entries: Iterable[Entry]) -> None:
+        """Say that entries have come or gone: once for each family."""
+        families: dict[str, list[Entry]] = {}
+        for entry in entries:
+            families.setdefault(entry.table.partition(":")[0], []).append(entry)
+        for family, members in families.items():
+            self.touch(family, members)
 
     def check_mergeable(self, staged: Ledger) -> None:
         """Raise if an entry of ``staged`` clashes with one of a fiber that it does not replace."""
@@ -130,21 +135,22 @@ class Ledger:
             if holder is not None and holder.fiber not in staged.replaces:
                 raise _clash(entry, holder)
 
-    def merge(self, staged: Ledger) -> None:
-        """Make the entries of ``staged`` live and those of the fibers it replaces not, in one step."""
+    def merge(self, staged: Ledger) -> list[Entry]:
+        """Make the entries of ``staged`` live and those of the fibers it replaces not, in one step.
+
+        Gives what came and went, for the caller to :meth:`tell` when everything else has changed, too. Until then no
+        list is made again.
+        """
         self.check_mergeable(staged)
-        tables: set[str] = set()
-        for fiber in staged.replaces:
-            tables |= {entry.table for entry in list(fiber.entries) if self._take(entry)}
+        changed = [entry for fiber in staged.replaces for entry in list(fiber.entries) if self._take(entry)]
         for group in staged._groups.values():
             for entry in group:
                 if entry.key is not None:
                     self._index[entry.table, entry.scope, entry.key] = entry
                 self._groups.setdefault((entry.table, entry.scope), {})[entry] = None
                 self._tables.add(entry.table)
-                tables.add(entry.table)
-        for table in tables:
-            self.touch(table)
+                changed.append(entry)
+        return changed
 
     def _take(self, entry: Entry) -> bool:
         group = self._groups.get((entry.table, entry.scope))
@@ -161,7 +167,7 @@ class Ledger:
         return True
 
     def _check_free(self, entry: Entry) -> None:
-        holder = self._index.get((entry.table, entry.scope, entry.key))
+        holder = self.find(entry.table, entry.scope, entry.key)
         if holder is not None:
             raise _clash(entry, holder)
 

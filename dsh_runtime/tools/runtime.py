@@ -153,7 +153,7 @@ def _announce(machine: Machine) -> Undo:
     """Emit ``tools/change`` whenever a tool comes or goes or a restriction changes."""
     kernel = machine.kernel
 
-    def changed() -> None:
+    def changed(entries: object) -> None:
         emit(kernel.events.listeners("tools/change"))
 
     undos = [kernel.ledger.watch(table, changed) for table in (TOOL, RESTRICTION, MODE)]

@@ -66,7 +66,7 @@ class Desk:
 
     def open(self) -> Callable[[], None]:
         """Begin to watch the offers; give back the undo."""
-        return self._ledger.watch(OFFER, self._dismiss)
+        return self._ledger.watch(OFFER, lambda offers: self._dismiss())
 
     def is_attended(self, scopes: Scopes) -> bool:
         """Whether somebody offers to answer for a call of these scopes."""

@@ -101,8 +101,8 @@ def test_withdrawing_a_fiber_takes_its_entries_and_touches_each_table_once(ledge
         ledger.add(entry(owner, n))
         ledger.add(entry(owner, table="u"))
     touched: list[str] = []
-    ledger.watch("t", lambda: touched.append("t"))
-    ledger.watch("u", lambda: touched.append("u"))
+    ledger.watch("t", lambda entries: touched.append("t"))
+    ledger.watch("u", lambda entries: touched.append("u"))
     ledger.withdraw(owner)  # type: ignore[arg-type]
     assert sorted(touched) == ["t", "u"] and not owner.entries and not list(ledger.group("t", None))
 
@@ -117,14 +117,14 @@ def test_withdrawing_a_scope_takes_everybodys_entries_for_it_alone(ledger: Ledge
 
 
 def test_a_watcher_hears_of_its_family_until_it_is_undone(ledger: Ledger) -> None:
-    heard: list[int] = []
-    undo = ledger.watch("on", lambda: heard.append(1))
-    ledger.add(entry(A, table="on:tools/result"))
+    heard: list[Any] = []
+    undo = ledger.watch("on", lambda entries: heard.append(entries))
+    ledger.add(one := entry(A, table="on:tools/result"))
     ledger.add(entry(A, table="other"))
     undo()
     undo()
     ledger.add(entry(A, table="on:tools/result"))
-    assert heard == [1] and ledger.versions["on"] == 2
+    assert heard == [(one,)] and ledger.versions["on"] == 2
 
 
 # Staging.
@@ -177,7 +177,13 @@ def test_what_is_staged_clashes_with_somebody_elses_and_a_refused_merge_changes_
     assert ledger.version == version
 
 
-def test_merging_touches_each_changed_table_once_and_no_other(ledger: Ledger) -> None:
+def test_what_is_staged_clashes_at_once_with_somebody_elses_that_is_there(ledger: Ledger) -> None:
+    ledger.add(entry(Owner("other"), "k"))
+    with pytest.raises(ClashError, match="'new' registers t 'k', which plugin 'other'"):
+        staged(ledger, Owner("old")).add(entry(Owner("new"), "k"))
+
+
+def test_merging_touches_each_changed_table_once_and_no_other_when_it_is_told(ledger: Ledger) -> None:
     old, new = Owner("old"), Owner("new")
     for n in range(3):
         ledger.add(entry(old, n, table="gone"))
@@ -187,8 +193,10 @@ def test_merging_touches_each_changed_table_once_and_no_other(ledger: Ledger) ->
         side.add(entry(new, n, table="came"))
     touched: list[str] = []
     for table in ("gone", "came", "same"):
-        ledger.watch(table, lambda table=table: touched.append(table))  # type: ignore[misc]
-    ledger.merge(side)
+        ledger.watch(table, lambda entries, table=table: touched.append(table))  # type: ignore[misc]
+    changed = ledger.merge(side)
+    assert touched == []
+    ledger.tell(changed)
     assert sorted(touched) == ["came", "gone"]
 
 
