@@ -31,6 +31,7 @@ from dsh_runtime.loader.resolve import PluginNotFoundError, check_no_tool, resol
 from dsh_runtime.loader.start import StartWatch, settle_within, too_late
 from dsh_runtime.services.approval.service import ApprovalSettings
 from dsh_runtime.services.approval.service import install as install_approval
+from dsh_runtime.services.prompt.service import install as install_prompt
 from dsh_runtime.tools.machine import ToolSettings
 from dsh_runtime.tools.runtime import install
 
@@ -139,6 +140,7 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
             ),
         )
         install_approval(ctx, ApprovalSettings(settings.approval, settings.approval_timeout))
+        install_prompt(ctx)
         host = Host(ctx, config)
         refused = {} if config.pins is None else _refused_by_pins(config, strict=self._strict)
         watch = StartWatch(ctx.fiber.kernel)
@@ -263,12 +265,18 @@ def why_not_active(plugin: LoadedPlugin) -> list[ConfigProblem]:
     if error is not None:
         place = place_of(error)
         where = f" at {place}" if place is not None else ""
-        # What the host raises on purpose says itself what to do.
-        remedy = "" if isinstance(error, HarnessError) else "; mend it, or remove it from the config"
-        return [ConfigProblem((), f"plugin {plugin.id!r} failed{where}: {summary_of(error)}{remedy}", origin)]
+        text = f"plugin {plugin.id!r} failed{where}: {summary_of(error)}{_remedy_for(error)}"
+        return [ConfigProblem((), text, origin)]
     if fiber is None or fiber.state is State.ACTIVE:
         return []
     return [ConfigProblem((), _waiting(fiber), origin)]
+
+
+def _remedy_for(error: BaseException) -> str:
+    if isinstance(error, (SystemExit, KeyboardInterrupt)):
+        return "; a plugin cannot end the host: raise an error that says what is wrong"
+    # What the host raises on purpose says itself what to do.
+    return "" if isinstance(error, HarnessError) else "; mend it, or remove it from the config"
 
 
 def _waiting(fiber: Fiber) -> str:

@@ -1,0 +1,1 @@
+"""``dsh-run doctor``: every plugin that is not active, or could not be unloaded, with the remedy."""

@@ -1,0 +1,113 @@
+"""What is left running when a plugin has been unloaded: threads of its own, and tasks that no plugin's stack holds.
+
+Threads and tasks are compared before and after. A worker of trio's that waits for its next job belongs to nobody, and
+neither does a thread of the host's.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import FrameType
+from typing import Final
+
+import trio
+from attrs import frozen
+
+from .errors import Location
+from .ownership import frames_of, is_host, is_python, place_of_frame
+
+_WORKERS: Final = ("trio", "_core", "_thread_cache.py")
+GRACE: Final = 1.0
+"""How long what has been told to end may take to do so, in seconds."""
+
+
+@frozen
+class Leftover:
+    """A thread or task that still runs, where it was begun (as far as known) and where it is now."""
+
+    kind: str
+    name: str
+    begun: Location | None
+    now: Location | None
+
+    def __str__(self) -> str:
+        places = [f"begun in {self.begun}"] if self.begun else []
+        places += [f"now at {self.now}"] if self.now and self.now != self.begun else []
+        return f"the {self.kind} {self.name!r}" + (f" ({', '.join(places)})" if places else "")
+
+
+def threads() -> set[threading.Thread]:
+    """The threads that run somebody's code, but for this one and the host's own."""
+    stacks = sys._current_frames()
+    found = set()
+    for thread in threading.enumerate():
+        if thread is threading.current_thread() or thread is threading.main_thread() or thread.ident is None:
+            continue
+        if not _is_nobodys(frames_of(stacks.get(thread.ident))):
+            found.add(thread)
+    return found
+
+
+def _is_nobodys(frames: list[FrameType]) -> bool:
+    """Whether a thread is the host's, or a worker of trio's that waits for a job."""
+    for frame in reversed(frames):
+        filename = frame.f_code.co_filename
+        if filename.endswith("_thread_cache.py") and filename.replace("\\", "/").endswith("/".join(_WORKERS)):
+            working = any(inner.f_code.co_name == "_handle_job" for inner in frames)
+            return not working or all(_is_of_nobody(inner.f_code.co_filename) for inner in frames)
+        if not is_python(filename):
+            return is_host(filename)
+    return False
+
+
+def _is_of_nobody(filename: str) -> bool:
+    return is_python(filename) or is_host(filename) or "/trio/" in filename.replace("\\", "/")
+
+
+def describe_thread(thread: threading.Thread) -> Leftover:
+    """A thread as a message names it."""
+    frames = [frame for frame in frames_of(sys._current_frames().get(thread.ident or 0)) if _is_theirs(frame)]
+    target = getattr(thread, "_target", None)
+    code = getattr(getattr(target, "__func__", target), "__code__", None)
+    if frames:
+        begun = Location(frames[-1].f_code.co_filename, frames[-1].f_code.co_firstlineno)
+    elif code is not None and not is_python(code.co_filename):
+        begun = Location(code.co_filename, code.co_firstlineno)
+    else:
+        begun = None
+    return Leftover("thread", thread.name, begun, place_of_frame(frames[0]) if frames else None)
+
+
+def _is_theirs(frame: FrameType) -> bool:
+    return not _is_of_nobody(frame.f_code.co_filename)
+
+
+def tasks() -> set[trio.lowlevel.Task]:
+    """Every task of this run of trio."""
+    root = trio.lowlevel.current_root_task()
+    found: set[trio.lowlevel.Task] = set()
+    waiting = [root] if root is not None else []
+    while waiting:
+        task = waiting.pop()
+        found.add(task)
+        waiting += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+    return found
+
+
+def describe_task(task: trio.lowlevel.Task) -> Leftover:
+    """A task as a message names it."""
+    code = getattr(task.coro, "cr_code", None)
+    frame = getattr(task.coro, "cr_frame", None)
+    begun = Location(code.co_filename, code.co_firstlineno) if code is not None else None
+    return Leftover("task", task.name, begun, place_of_frame(frame) if frame is not None else None)
+
+
+async def outliving(earlier: set[threading.Thread], grace: float = GRACE) -> list[threading.Thread]:
+    """The threads that were not there ``earlier`` and do not end within ``grace``, which is real time."""
+    end = time.monotonic() + grace
+    for thread in threads() - earlier:
+        patience = max(0.0, end - time.monotonic())
+        await trio.to_thread.run_sync(thread.join, patience)
+    return sorted((thread for thread in threads() - earlier if thread.is_alive()), key=lambda thread: thread.name)

@@ -1,0 +1,113 @@
+"""Whose code a file is: a plugin's, the host's, Python's, or somebody else's."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import frozen
+
+from .errors import Location
+
+if TYPE_CHECKING:
+    from dsh_runtime.core.fiber import Fiber
+
+_HOST: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_MAX_FRAMES: Final = 200
+
+
+@frozen
+class Owned:
+    """A place in a plugin's code."""
+
+    plugin: str
+    place: Location
+    function: str
+
+
+def is_host(filename: str) -> bool:
+    """Whether a file is the host's own."""
+    return filename.startswith(_HOST)
+
+
+def is_python(filename: str) -> bool:
+    """Whether a file is the standard library's, or no file at all."""
+    return filename.startswith("<") or (filename.startswith(_library()) and "site-packages" not in filename)
+
+
+def roots_of(source: Any) -> tuple[str, ...]:
+    """The files and folders (these with a closing separator) that a plugin's code stands in; the host's has none."""
+    module = _module_of(source)
+    if module is None:
+        return ()
+    package = _package_of(module.__name__)
+    if package is not None:
+        roots = [os.path.join(os.path.abspath(folder), "") for folder in package.__path__]
+    else:
+        file = getattr(module, "__file__", None)
+        roots = [os.path.abspath(file)] if file else []
+    return tuple(root for root in roots if not is_host(root))
+
+
+def owner_of(filename: str, fibers: Iterable[Fiber]) -> Fiber | None:
+    """The plugin that a file belongs to: of several, the one with the closest root, then the first in order."""
+    best, found = 0, None
+    for fiber in sorted(fibers, key=lambda fiber: fiber.path):
+        for root in roots_of(fiber.spec.source):
+            if len(root) > best and (filename == root or (root.endswith(os.sep) and filename.startswith(root))):
+                best, found = len(root), fiber
+    return found
+
+
+def frames_of(frame: FrameType | None) -> list[FrameType]:
+    """The frames of a stack, the innermost first; of a very deep one, the innermost."""
+    frames: list[FrameType] = []
+    while frame is not None and len(frames) < _MAX_FRAMES:
+        frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def blame_stack(frames: Sequence[FrameType], fibers: Iterable[Fiber]) -> Owned | None:
+    """The innermost frame that stands in a plugin's code."""
+    known = list(fibers)
+    for frame in frames:
+        filename = frame.f_code.co_filename
+        if is_host(filename) or is_python(filename):
+            continue
+        fiber = owner_of(filename, known)
+        if fiber is not None:
+            return Owned(fiber.id, place_of_frame(frame), frame.f_code.co_qualname)
+    return None
+
+
+def place_of_frame(frame: FrameType) -> Location:
+    """Where a frame stands."""
+    return Location(frame.f_code.co_filename, frame.f_lineno or frame.f_code.co_firstlineno)
+
+
+def _module_of(source: Any) -> ModuleType | None:
+    if isinstance(source, ModuleType):
+        return source
+    name = getattr(source, "__module__", None) or type(source).__module__
+    return sys.modules.get(name) if isinstance(name, str) else None
+
+
+def _package_of(name: str) -> ModuleType | None:
+    """The outermost package of a module that is no mere namespace."""
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        package = sys.modules.get(".".join(parts[:end]))
+        if getattr(package, "__file__", None) and hasattr(package, "__path__"):
+            return package
+    return None
+
+
+@lru_cache(maxsize=1)
+def _library() -> str:
+    return sysconfig.get_paths()["stdlib"]
