@@ -115,15 +115,22 @@ class Journal:
         """Write, in its turn, what became of a question."""
         self._post(request.exec, ApprovalDecided(digest=request.digest, outcome=outcome, channel=channel))
 
-    async def code_dispatch_start(self, exec: ToolExecution, sub_call_id: str, name: str) -> None:
-        """Commit that a program calls a tool."""
-        await self._note(exec, CodeDispatchStart(sub_call_id=sub_call_id, name=name))
+    def code_dispatch_start(self, exec: ToolExecution, sub_call_id: str, name: str) -> None:
+        """Write, in its turn, that a program calls a tool; committed with that call at the latest."""
+        self._post(exec, CodeDispatchStart(sub_call_id=sub_call_id, name=name))
 
     async def code_dispatch(self, dispatch: CodeDispatchLog) -> None:
-        """Commit that a call of a program has ended."""
+        """Write, in its turn, that a call of a program has ended; committed with the outer result at the latest."""
+        call = self._calls.get(dispatch.exec.token)
+        if call is None:
+            return
         sub_call_id, name, is_error = dispatch.sub_call_id, dispatch.name, dispatch.is_error
         event = CodeDispatch(sub_call_id=sub_call_id, name=name, is_error=is_error, content=dispatch.content)
-        await self._note(dispatch.exec, event)
+        encoded = await self.scribe.encoded(event)
+        if self.store.crowded:
+            await self.store.room()
+        if self.store.usable:
+            self.store.post(self._row(call.session, call.seq, event, encoded))
 
     def plugin_state(self, fiber: Any, previous: str) -> None:
         """Write, in its turn, that a plugin went from one state to another. A closed or broken log hears no more."""

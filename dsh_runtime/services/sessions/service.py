@@ -177,12 +177,12 @@ class Sessions(Service):
         """
         await self._journal.finished(exec, result, story, views)
 
-    async def code_dispatch_start(self, exec: ToolExecution, sub_call_id: str, name: str) -> None:
-        """Commit that the program of ``exec`` calls a tool."""
-        await self._journal.code_dispatch_start(exec, sub_call_id, name)
+    def code_dispatch_start(self, exec: ToolExecution, sub_call_id: str, name: str) -> None:
+        """Write, in its turn, that the program of ``exec`` calls a tool."""
+        self._journal.code_dispatch_start(exec, sub_call_id, name)
 
     async def code_dispatch(self, dispatch: CodeDispatchLog) -> None:
-        """Commit that a call of a program has ended, with what the log is to keep of it."""
+        """Write, in its turn, that a call of a program has ended, with what the log is to keep of it."""
         await self._journal.code_dispatch(dispatch)
 
     # Looking back.

@@ -114,10 +114,11 @@ async def test_the_calls_of_a_program_are_framed(sessions: Any, path: Path) -> N
     """A sub-call's start and end stand in the log as events of the outer call."""
     run = call("run", "run_code")
     await sessions.called(run)
-    await sessions.code_dispatch_start(run, "run:code:1", "echo")
+    sessions.code_dispatch_start(run, "run:code:1", "echo")
     content = [{"type": "text", "text": "hello"}]
     await sessions.code_dispatch(CodeDispatchLog(run, None, "run:code:1", "echo", False, content))
-    start, end = records(path)[-2:]
+    await sessions.finished(run, success(), None)
+    start, end = records(path)[-3:-1]
     assert start.payload == {"sub_call_id": "run:code:1", "name": "echo"}
     assert end.payload == {"sub_call_id": "run:code:1", "name": "echo", "is_error": False, "content": content}
 
