@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from typing import Final
 
 import trio
 
 from dsh_runtime.code_mode.runtime.errors import CodeRuntimeError
 from dsh_runtime.code_mode.runtime.worker import Worker
 from dsh_runtime.code_mode.runtime.workshop import Workshop
+
+#: Seconds by which the making of a new worker waits, so that it does not get in the way of the one just taken.
+_COURTESY: Final = 0.005
 
 _log = logging.getLogger("dsh.code")
 
@@ -27,6 +31,7 @@ class Pool:
         self._ready: deque[Worker] = deque()
         self._wanted = trio.Event()
         self._closed = False
+        self._failed = False
         self._leaving: list[Worker] = []
         self._changed = trio.Event()
         self._nursery: trio.Nursery | None = None
@@ -42,6 +47,7 @@ class Pool:
                     self._wanted = trio.Event()
                     await self._fill()
                     await self._wanted.wait()
+                    await trio.sleep(_COURTESY)
             finally:
                 self._nursery = None
 
@@ -51,7 +57,10 @@ class Pool:
                 worker = await self._workshop.make()
             except CodeRuntimeError as error:
                 _log.warning("%s", error)
+                self._failed = True
+                self._tell()
                 return
+            self._failed = False
             if self._closed:
                 await self._workshop.dispose(worker)
                 return
@@ -94,8 +103,8 @@ class Pool:
         self._changed = trio.Event()
 
     async def settle(self) -> None:
-        """Wait until the reserve is full and nobody is on the way out."""
-        while self._leaving or len(self._ready) < self._spares:
+        """Wait until nobody is on the way out, and the reserve is full or known not to fill."""
+        while self._leaving or (len(self._ready) < self._spares and not self._failed):
             await self._changed.wait()
 
     async def close(self) -> None:

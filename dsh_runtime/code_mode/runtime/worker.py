@@ -124,6 +124,8 @@ class Worker:
 
     def kill(self) -> None:
         """Let the program do nothing more, from now on; and the warden bring the rest to an end."""
+        if self._killed:
+            return
         self._killed = True
         if self.process is not None:
             with contextlib.suppress(OSError):

@@ -12,7 +12,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from .wire import HEADER, framed
 
@@ -27,30 +27,44 @@ class Channel:
         self._socket = connection
         self._loop: asyncio.AbstractEventLoop | None = None
         self._heard: Callable[[list[Any]], None] = _ignore
+        self._listening = False
         self._incoming = bytearray()
         self._outgoing: deque[memoryview] = deque()
 
     def receive(self) -> list[Any]:
         """The next message, waited for; ends the process if the host is gone."""
-        (size,) = HEADER.unpack(self._exactly(_HEADER_SIZE))
-        message: list[Any] = json.loads(self._exactly(size))
+        while (message := self._next()) is None:
+            self._take(self._socket.recv(_CHUNK))
         return message
 
-    def _exactly(self, size: int) -> bytearray:
-        data = bytearray(size)
-        view, filled = memoryview(data), 0
-        while filled < size:
-            count = self._socket.recv_into(view[filled:])
-            if not count:
-                os._exit(0)
-            filled += count
-        return data
+    def _take(self, data: bytes) -> None:
+        if not data:
+            os._exit(0)
+        self._incoming += data
 
-    def listen(self, loop: asyncio.AbstractEventLoop, heard: Callable[[list[Any]], None]) -> None:
-        """From now on take messages in as they come."""
+    def _next(self) -> list[Any] | None:
+        """The next message that has come whole."""
+        if len(self._incoming) < _HEADER_SIZE:
+            return None
+        (size,) = HEADER.unpack_from(self._incoming)
+        stop = _HEADER_SIZE + size
+        if len(self._incoming) < stop:
+            return None
+        message: list[Any] = json.loads(self._incoming[_HEADER_SIZE:stop].decode())
+        del self._incoming[:stop]
+        return message
+
+    def attach(self, loop: asyncio.AbstractEventLoop, heard: Callable[[list[Any]], None]) -> None:
+        """Do not wait any more: use this loop, and give ``heard`` what comes."""
         self._loop, self._heard = loop, heard
         self._socket.setblocking(False)
-        loop.add_reader(self._socket, self._on_readable)
+
+    def listen(self) -> None:
+        """Take messages in as they come; not before there is one to be expected, since it costs the program time."""
+        if not self._listening and self._loop is not None:
+            self._listening = True
+            self._loop.add_reader(self._socket, self._on_readable)
+            self._loop.call_soon(self._hear)  # what came together with the program
 
     def send(self, body: bytes) -> None:
         """Send a frame, at once or as soon as there is room."""
@@ -62,13 +76,12 @@ class Channel:
             if len(self._outgoing) == 1 and self._loop is not None:
                 self._loop.add_writer(self._socket, self._on_writable)
 
-    def send_last(self, body: bytes) -> NoReturn:
-        """Send what is left and one more frame, then end the process at once: nothing else of the program runs."""
+    def send_last(self, body: bytes) -> None:
+        """Send what is left and one more frame, waiting for the host to take it."""
         self._socket.setblocking(True)
         for frame in self._outgoing:
             self._socket.sendall(frame)
         self._socket.sendall(framed(body))
-        os._exit(0)
 
     def _sent(self, data: memoryview) -> int:
         try:
@@ -91,19 +104,12 @@ class Channel:
             data = self._socket.recv(_CHUNK)
         except BlockingIOError:
             return
-        if not data:
-            os._exit(0)
-        self._incoming += data
-        start, end = 0, len(self._incoming)
-        while end - start >= _HEADER_SIZE:
-            (size,) = HEADER.unpack_from(self._incoming, start)
-            stop = start + _HEADER_SIZE + size
-            if stop > end:
-                break
-            message = json.loads(self._incoming[start + _HEADER_SIZE : stop])
-            start = stop
+        self._take(data)
+        self._hear()
+
+    def _hear(self) -> None:
+        while (message := self._next()) is not None:
             self._heard(message)
-        del self._incoming[:start]
 
 
 def _ignore(message: list[Any]) -> None:

@@ -22,7 +22,7 @@ from .order import Order
 from .source import load
 from .tools import Calls, ToolCallError, Tools
 from .trace import cut, message_of, trace_of
-from .values import NotJsonError, encode
+from .values import encode
 from .wire import framed
 
 _RESERVE = 2 * 1024 * 1024
@@ -34,36 +34,63 @@ def run(descriptor: int, order: Order, parent: int) -> NoReturn:
     connection = socket.socket(fileno=descriptor)
     try:
         notes = confine(order, parent)
-        runner = Runner(Channel(connection), order)
+        _print_by_the_line()
+        rehearse(order, 2)
+        runner = Runner(Channel(connection), order, os._exit)
     except (Unfit, OSError, ValueError) as error:
         connection.sendall(framed(json.dumps(["unfit", f"{type(error).__name__}: {error}"]).encode()))
         os._exit(1)
     connection.sendall(framed(json.dumps(["ready", notes]).encode()))
     runner.run()
+    os._exit(70)
+
+
+def rehearse(order: Order, times: int) -> None:
+    """Run a small program against nobody.
+
+    A copy of a process gets pages of its own as it touches them, and Python code runs faster once it has run: both are
+    best had before the program is there.
+    """
+    for _ in range(times):
+        own, other = socket.socketpair()
+        with own, other:
+            other.sendall(
+                framed(json.dumps(["run", "return await tools.name({})"]).encode()) + framed(b'["value",1,1]')
+            )
+            runner = Runner(Channel(own), order, _stay)
+            runner.run()
+            runner.close()
+
+
+def _stay(code: int) -> None:
+    """Do not end the process."""
 
 
 class Runner:
-    """One program and its end."""
+    """One program and its end; ``leave`` ends the process at once, so that nothing else of the program runs."""
 
-    def __init__(self, channel: Channel, order: Order) -> None:
+    def __init__(self, channel: Channel, order: Order, leave: Callable[[int], None]) -> None:
         self._channel = channel
+        self._leave = leave
         self._max_frame = order["max_frame"]
         self._loop = asyncio.new_event_loop()
         self._calls = Calls(channel, self._loop, order["sub_calls"], order["max_frame"])
         self._reserve: bytearray | None = bytearray(_RESERVE)  # what is left to tell of the end with
-        _print_by_the_line()
 
-    def run(self) -> NoReturn:
+    def run(self) -> None:
         """Wait for the program and run it; the process ends within."""
         _, code = self._channel.receive()
-        self._channel.listen(self._loop, self._calls.heard)
+        self._channel.attach(self._loop, self._calls.heard)
         asyncio.set_event_loop(self._loop)
         try:
             body = load(code, {"tools": Tools(self._calls), "ToolCallError": ToolCallError})
             self._loop.run_until_complete(self._to_end(body))
-            raise RuntimeError("the program stopped its event loop")
         except BaseException as error:  # of the text itself, or of a loop that the program has meddled with
             self._end(self._failure(error))
+
+    def close(self) -> None:
+        """Let go of the loop."""
+        self._loop.close()
 
     async def _to_end(self, body: Callable[[], Awaitable[Any]]) -> None:
         try:
@@ -73,24 +100,22 @@ class Runner:
             message = self._failure(error)
         self._end(message)
 
-    def _end(self, message: bytes) -> NoReturn:
+    def _end(self, message: bytes) -> None:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(BaseException):
                 stream.flush()
         self._channel.send_last(message)
+        self._leave(0)
 
     def _failure(self, error: BaseException) -> bytes:
         self._reserve = None
         try:
             kind = "memory" if isinstance(error, MemoryError) else "exception"
-            message = message_of(error)
-            trace = message if isinstance(error, NotJsonError) and error.__traceback__ is None else trace_of(error)
-            return json.dumps(["fail", kind, message, trace]).encode()
+            return json.dumps(["fail", kind, message_of(error), trace_of(error)]).encode()
         except MemoryError:
             return _OUT_OF_MEMORY
         except BaseException:  # the program's own __str__, say
-            message = cut(type(error).__name__, 200)
-            return json.dumps(["fail", "exception", message, ""]).encode()
+            return json.dumps(["fail", "exception", cut(type(error).__name__, 200), ""]).encode()
 
 
 def _print_by_the_line() -> None:

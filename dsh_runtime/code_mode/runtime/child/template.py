@@ -22,12 +22,17 @@ from typing import NoReturn
 
 from .files import remove
 from .order import Order
-from .source import load
+from .program import rehearse
 from .system import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, prctl
 from .warden import children, kill_all, kill_user, watch
 
 _MAX_ORDER = 65_536
 _DESCRIPTORS = 3
+_TIMES = 20
+_REHEARSED = Order(
+    folder="", user=None, memory=0, cpu_time=0, processes=0, threads=0, file_bytes=0, open_files=0, max_frame=4_096,
+    sub_calls=1, bwrap=None,
+)  # fmt: skip
 #: What programs are likely to import.
 _LIKELY = (
     "base64", "bisect", "calendar", "collections", "copy", "csv", "dataclasses", "datetime", "decimal", "difflib",
@@ -55,7 +60,7 @@ def _warm_up() -> None:
     for name in _LIKELY:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    load("import math\nfor number in range(3):\n    print(tools)\nreturn await tools.name({})", {})
+    rehearse(_REHEARSED, _TIMES)
     gc.collect()
     gc.freeze()
     gc.disable()

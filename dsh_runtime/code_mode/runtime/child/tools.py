@@ -54,6 +54,7 @@ class Calls:
         body = encode(["call", number, name], arguments, f"the argument of tools.{name}", self._max_frame)
         self._count = number
         future = self._waiting[number] = self._loop.create_future()
+        self._channel.listen()
         self._channel.send(body)
         try:
             return await future
