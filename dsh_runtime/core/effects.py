@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import signal
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import Any
 
@@ -230,6 +231,15 @@ def is_ordinary(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return all(is_ordinary(member) for member in error.exceptions)
     return not isinstance(error, (KeyboardInterrupt, trio.Cancelled, GeneratorExit))
+
+
+def may_be_the_users() -> bool:
+    """Whether a keyboard interrupt that comes up now can be the user's own.
+
+    It is raised by Python's or trio's handler of SIGINT. Where somebody else handles the signal, only code raises it.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    return handler is signal.default_int_handler or str(getattr(handler, "__module__", "")).startswith("trio.")
 
 
 def _nothing() -> None:

@@ -107,13 +107,12 @@ class EventTable:
         table.declare(host_specs)
         return table
 
-    def beside(self, ledger: Ledger, without: Collection[Fiber]) -> EventTable:
-        """A table that has these events, too, but for those that some fibers have declared."""
+    def beside(self, ledger: Ledger) -> EventTable:
+        """A table of its own that has these events, too."""
         table = EventTable(ledger)
-        table._declared = {one: None for one in self._declared if one.fiber not in without}
-        table._events = {event.info.name: event for one in table._declared for event in one.events}
-        if len(table._declared) == len(self._declared):
-            table._manager = self._pluggy()
+        table._declared = dict(self._declared)
+        table._events = dict(self._events)
+        table._manager = self._manager
         return table
 
     def declare(self, namespace: Any, fiber: Fiber | None = None) -> Callable[[], None]:
@@ -128,10 +127,13 @@ class EventTable:
     def drop(self, declaration: Declaration) -> None:
         """Take events out; what is out already stays out."""
         if declaration in self._declared:
-            del self._declared[declaration]
-            for event in declaration.events:
-                del self._events[event.info.name]
-            declaration.table = self._manager = None
+            self._remove(declaration)
+            declaration.table = None
+
+    def hide(self, fibers: Collection[Fiber]) -> None:
+        """Be without the events that some fibers have declared elsewhere."""
+        for declaration in [one for one in self._declared if one.fiber in fibers and one.table is not self]:
+            self._remove(declaration)
 
     def declarers(self) -> dict[str, Fiber | None]:
         """Which fiber has declared each event; ``None`` for the host's own."""
@@ -152,6 +154,12 @@ class EventTable:
 
     def _own(self) -> list[Declaration]:
         return [declaration for declaration in self._declared if declaration.table is self]
+
+    def _remove(self, declaration: Declaration) -> None:
+        del self._declared[declaration]
+        for event in declaration.events:
+            del self._events[event.info.name]
+        self._manager = None
 
     def _put(self, declaration: Declaration) -> None:
         self._events.update({event.info.name: event for event in declaration.events})
@@ -229,9 +237,10 @@ class EventTable:
 
     def listeners(self, name: str, scopes: tuple[Hashable, ...] = ()) -> tuple[Listener, ...]:
         """Who hears a dispatch of ``name`` for a scope and its ancestors (nearest first), in order."""
-        if self._ledger.versions.get("on", 0) != self._resolved_at:
+        version = self._ledger.version_of("on")
+        if version != self._resolved_at:
             self._resolved.clear()
-            self._resolved_at = self._ledger.versions.get("on", 0)
+            self._resolved_at = version
         key = (name, scopes)
         found = self._resolved.get(key)
         if found is None:

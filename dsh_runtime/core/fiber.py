@@ -24,7 +24,7 @@ import trio
 
 from dsh_runtime.core import lifecycle
 from dsh_runtime.core.context import Context
-from dsh_runtime.core.effects import EffectStack, Step, is_ordinary, raise_all
+from dsh_runtime.core.effects import EffectStack, Step, is_ordinary, may_be_the_users, raise_all
 from dsh_runtime.core.errors import DeadlockError, DisposedError, PluginError, TeardownTimeoutError
 from dsh_runtime.core.house import House, provider_of
 from dsh_runtime.core.ledger import Entry, Ledger
@@ -61,6 +61,8 @@ class Fiber:
         self.id = fiber_id
         self.config: Any = None
         self.settings: Any = None
+        #: Whether a newer version has taken its place.
+        self.replaced = False
         self.optional: bool = self.parent.optional if self.parent is not None else False
         #: Its position in the tree: one number for each level.
         self.path: tuple[int, ...] = path if path is not None else self._next_path()
@@ -347,8 +349,8 @@ class Fiber:
             self._poke()
 
     def _escalate(self, error: BaseException) -> None:
-        """Hand on what no plugin may contain: a keyboard interrupt ends the host."""
-        if not is_ordinary(error):
+        """Hand on what no plugin may contain: a keyboard interrupt of the user's ends the host."""
+        if not is_ordinary(error) and may_be_the_users():
             self.kernel.escalate(error)
 
     # Small steps.
@@ -395,7 +397,7 @@ class Fiber:
     def _fail(self, error: BaseException) -> None:
         self.error = error
         self._set(State.FAILED)
-        _log.error("plugin %r failed: %r", self.id, error, exc_info=error, extra={"dsh_failed": self.id})
+        self.house.failed(self, error)
 
     def _finish(self) -> None:
         self.stack.closed = True

@@ -6,7 +6,8 @@ new versions that are applied aside; what has been replaced moves to a house of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dsh_runtime.core.lifecycle import State
@@ -16,21 +17,24 @@ from dsh_runtime.core.turns import Turns
 if TYPE_CHECKING:
     from dsh_runtime.core.events import EventTable
     from dsh_runtime.core.fiber import Fiber
+    from dsh_runtime.core.kernel import Kernel
     from dsh_runtime.core.ledger import Entry, Ledger
     from dsh_runtime.core.scopes import ScopeHandle, ScopeTree
     from dsh_runtime.core.tasks import BackgroundTask
 
 
+_log = logging.getLogger("dsh.fibers")
+
+
 class House:
     """What fibers that count together share."""
 
-    def __init__(self, ledger: Ledger, events: EventTable, scopes: ScopeTree, changed: Callable[[], None]) -> None:
+    def __init__(self, ledger: Ledger, events: EventTable, scopes: ScopeTree) -> None:
         self.ledger = ledger
         self.events = events
         self.scopes = scopes
         self.turns = Turns()
         self._users: dict[str, dict[Fiber, None]] = {}
-        self._changed = changed
 
     @property
     def fibers(self) -> dict[Fiber, None]:
@@ -41,9 +45,21 @@ class House:
         """An id that nobody here has."""
         raise NotImplementedError
 
+    def something_changed(self) -> None:
+        """Wake whoever waits in :meth:`next_change`."""
+        raise NotImplementedError
+
+    async def next_change(self) -> None:
+        """Wait until something has changed, here or elsewhere."""
+        raise NotImplementedError
+
     def begin(self, task: BackgroundTask) -> None:
         """Run a background task of a fiber, or keep it until its time comes."""
-        raise NotImplementedError
+        task.begin()
+
+    def failed(self, fiber: Fiber, error: BaseException) -> None:
+        """A fiber has failed: tell whoever runs the host."""
+        _log.error("plugin %r failed: %r", fiber.id, error, exc_info=error, extra={"dsh_failed": fiber.id})
 
     def close_scope(self, handle: ScopeHandle) -> list[ScopeHandle]:
         """End the scope that a handle owns; gives the handles that own the scopes below it, the lowest first."""
@@ -71,7 +87,23 @@ class House:
         self.turns.note(fiber)
         if fiber.offered:
             self.services_changed(fiber.offered)
-        self._changed()
+        self.something_changed()
+
+    # Turns.
+
+    async def coordinate(self) -> None:
+        """Grant turns, one at a time and in order, for as long as the house stands."""
+        while True:
+            ready = self.turns.next()
+            if ready is None:
+                await self.next_change()
+            else:
+                ready.grant_turn()
+
+    async def settle(self) -> None:
+        """Wait until no fiber is on its way to another state."""
+        while self.turns.busy():
+            await self.next_change()
 
     # Services.
 
@@ -85,17 +117,21 @@ class House:
         for name in names:
             self._users.setdefault(name, {})[fiber] = None
 
+    def users(self, name: str) -> tuple[Fiber, ...]:
+        """The fibers that use a service of this name, or would if it were there."""
+        return tuple(self._users.get(name, ()))
+
     def consumers(self, provider: Fiber) -> list[Fiber]:
         """The fibers that use a service of ``provider``, last in order first."""
-        users = {fiber for name in provider.offered for fiber in self._users.get(name, ()) if fiber.uses_of(provider)}
+        users = {fiber for name in provider.offered for fiber in self.users(name) if fiber.uses_of(provider)}
         return sorted(users - {provider}, key=lambda fiber: fiber.path, reverse=True)
 
     def services_changed(self, names: Iterable[str]) -> None:
         """Restart each consumer for whom one of these services is another one now, or gone, or has come."""
-        for fiber in dict.fromkeys(fiber for name in tuple(names) for fiber in self._users.get(name, ())):
+        for fiber in dict.fromkeys(fiber for name in tuple(names) for fiber in self.users(name)):
             if fiber.state in (State.LOADING, State.ACTIVE) and any(self._stale(fiber, name) for name in fiber.uses):
                 fiber.restart()
-        self._changed()
+        self.something_changed()
 
     def _stale(self, fiber: Fiber, name: str) -> bool:
         used, now = fiber.uses[name], provider_of(fiber, name)
@@ -110,10 +146,36 @@ class House:
         self.services_changed(dict.fromkeys(str(entry.key) for entry in entries))
 
 
-def provider_of(fiber: Fiber, name: str, realms: dict[str, object] | None = None) -> Entry | None:
+class Retired(House):
+    """The house of what has been replaced, or removed, by a swap: its fibers come to rest there, seen by nobody."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel.ledger, kernel.events, kernel.scopes)
+        self._kernel = kernel
+
+    def free_id(self, wanted: str) -> str:
+        """An id that nobody here has."""
+        return self._kernel.free_id(wanted)
+
+    def something_changed(self) -> None:
+        """Wake whoever waits in :meth:`next_change`."""
+        self._kernel.something_changed()
+
+    async def next_change(self) -> None:
+        """Wait until something has changed, here or elsewhere."""
+        await self._kernel.next_change()
+
+    def close_scope(self, handle: ScopeHandle) -> list[ScopeHandle]:
+        """End the scope that a handle owns; gives the handles that own the scopes below it, the lowest first."""
+        return self._kernel.close_scope(handle)
+
+
+def provider_of(
+    fiber: Fiber, name: str, realms: dict[str, object] | None = None, ledger: Ledger | None = None
+) -> Entry | None:
     """The service that ``fiber`` would get under ``name`` now; only an active provider counts, or itself."""
     realm = (fiber.realms if realms is None else realms).get(name)
-    entry = fiber.ledger.find(SERVICE, realm, name)
+    entry = (fiber.ledger if ledger is None else ledger).find(SERVICE, realm, name)
     if entry is None or not (entry.fiber.state is State.ACTIVE or entry.fiber is fiber or entry.fiber.is_root):
         return None
     return entry

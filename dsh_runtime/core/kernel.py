@@ -6,7 +6,7 @@ import contextlib
 import difflib
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Container, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -16,13 +16,12 @@ from dsh_runtime.core.context import Context
 from dsh_runtime.core.errors import ServiceError
 from dsh_runtime.core.events import EventTable, emit
 from dsh_runtime.core.fiber import Fiber, RootFiber, current_fiber
-from dsh_runtime.core.house import House, provider_of
+from dsh_runtime.core.house import House, Retired, provider_of
 from dsh_runtime.core.ledger import Entry, Ledger
 from dsh_runtime.core.lifecycle import State
 from dsh_runtime.core.plugins import PluginSpec, read_plugin
 from dsh_runtime.core.scopes import ScopeHandle, ScopeTree
 from dsh_runtime.core.services import SERVICE
-from dsh_runtime.core.tasks import BackgroundTask
 
 _log = logging.getLogger("dsh.kernel")
 
@@ -34,17 +33,37 @@ class MissingInjectError(ServiceError, AttributeError):
     """A plugin uses a service that it does not inject."""
 
 
+class Hold:
+    """Calls wait at the gate for a plugin that is reloaded."""
+
+    def __init__(self, fiber: Fiber) -> None:
+        self.fiber = fiber
+        self._woken = trio.Event()
+
+    def wake(self) -> None:
+        """Have all who wait look again."""
+        self._woken.set()
+        self._woken = trio.Event()
+
+    async def wait(self) -> None:
+        """Wait until it is time to look again."""
+        await self._woken.wait()
+
+
 class Kernel(House):
     """What all fibers of one host share, and the house of those that are in force. Made by :func:`open_kernel`."""
 
     def __init__(self, nursery: trio.Nursery, configure: Configure, teardown_timeout: float) -> None:
         ledger = Ledger()
-        super().__init__(ledger, EventTable.of_host(ledger), ScopeTree(), self.something_changed)
+        super().__init__(ledger, EventTable.of_host(ledger), ScopeTree())
+        self.retired = Retired(self)
         self.nursery = nursery
         self.configure = configure
         self.teardown_timeout = teardown_timeout
         #: The first fiber, in order, that must be active and is not.
         self.closed_by: Fiber | None = None
+        #: For whom calls wait at the gate.
+        self.held: Hold | None = None
         self._drainers: dict[Drainer, None] = {}
         self._scope_watchers: dict[Callable[[Hashable], None], None] = {}
         self._change = trio.Event()
@@ -88,27 +107,13 @@ class Kernel(House):
 
     def free_id(self, wanted: str) -> str:
         """An id that nobody has."""
-        return first_free(wanted, self._ids)
+        return first_free(wanted, self.holder_of)
 
-    def begin(self, task: BackgroundTask) -> None:
-        """Run a background task."""
-        task.begin()
+    def holder_of(self, wanted: str) -> Fiber | None:
+        """Who has this id."""
+        return self._ids.get(wanted)
 
     # Turns.
-
-    async def coordinate(self) -> None:
-        """Grant turns, one at a time and in order, for as long as the kernel lives."""
-        while True:
-            ready = self.turns.next()
-            if ready is None:
-                await self.next_change()
-            else:
-                ready.grant_turn()
-
-    async def settle(self) -> None:
-        """Wait until no fiber is on its way to another state."""
-        while self.turns.busy():
-            await self.next_change()
 
     @contextlib.contextmanager
     def waiting_for(self, target: Fiber) -> Iterator[None]:
@@ -124,6 +129,11 @@ class Kernel(House):
         finally:
             fiber._awaited.remove(target)
             self.something_changed()
+
+    def something_changed(self) -> None:
+        """Wake whoever waits in :meth:`next_change`."""
+        self._change.set()
+        self._change = trio.Event()
 
     async def next_change(self) -> None:
         """Wait until something has changed."""
@@ -264,18 +274,26 @@ class Kernel(House):
         """Emit ``plugin/state``."""
         emit(self.events.listeners("plugin/state"), fiber, previous)
 
+    @contextlib.contextmanager
+    def holding_calls(self, fiber: Fiber) -> Iterator[None]:
+        """Have calls wait at the gate while ``fiber`` is reloaded; those under way, and their sub-calls, go on."""
+        held = self.held = Hold(fiber)
+        self._update_gate()
+        try:
+            yield
+        finally:
+            self.held = None
+            self._update_gate()
+            held.wake()
+
     def _update_gate(self) -> None:
-        self.closed_by = self.turns.inactive
-
-    def something_changed(self) -> None:
-        self._change.set()
-        self._change = trio.Event()
+        self.closed_by = self.held.fiber if self.held is not None else self.turns.inactive
 
 
-def first_free(wanted: str, *taken: Container[str]) -> str:
+def first_free(wanted: str, taken: Callable[[str], object]) -> str:
     """``wanted``, or the first of ``wanted#2``, ``wanted#3``, ... that is not taken."""
     names = itertools.chain([wanted], (f"{wanted}#{number}" for number in itertools.count(2)))
-    return next(name for name in names if not any(name in ids for ids in taken))
+    return next(name for name in names if not taken(name))
 
 
 async def _raise(error: BaseException) -> None:

@@ -8,7 +8,7 @@ fibers; :meth:`Ledger.merge` makes the staged entries live in one step, without 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dsh_runtime.core.errors import ClashError
@@ -49,13 +49,28 @@ class Ledger:
 
     def __init__(self, base: Ledger | None = None, replaces: Iterable[Fiber] = ()) -> None:
         self.base = base
-        self.replaces = frozenset(replaces)
+        self._replaces = frozenset(replaces)
         self.version = 0
         self.versions: dict[str, int] = {}
         self._index: dict[tuple[str, Hashable, Hashable], Entry] = {}
         self._groups: dict[Place, dict[Entry, None]] = {}
         self._watchers: dict[str, list[Watcher]] = {}
         self._tables: set[str] = set()
+
+    @property
+    def replaces(self) -> frozenset[Fiber]:
+        """The fibers whose entries are not there for this ledger."""
+        return self._replaces
+
+    def replace(self, fibers: Iterable[Fiber]) -> None:
+        """Read through to the live ledger without some more fibers; lists of listeners are made again."""
+        self._replaces |= frozenset(fibers)
+        self.version += 1
+        self.versions["on"] = self.versions.get("on", 0) + 1
+
+    def version_of(self, family: str) -> int:
+        """The version of a family of tables, here and in the live ledger below."""
+        return self.versions.get(family, 0) + (self.base.version_of(family) if self.base is not None else 0)
 
     def add(self, entry: Entry) -> None:
         """Put an entry in force. A key that somebody else holds is a :class:`ClashError` that names both."""
@@ -114,19 +129,22 @@ class Ledger:
 
     def touch(self, table: str, entries: Sequence[Entry] = ()) -> None:
         """Say that ``table`` has changed. Tables named ``family:member`` count, and are watched, as a family."""
-        family = table.partition(":")[0]
-        self.version += 1
-        self.versions[family] = self.versions.get(family, 0) + 1
-        for watcher in tuple(self._watchers.get(family, ())):
-            watcher(entries)
+        self._tell({table.partition(":")[0]: entries})
 
     def tell(self, entries: Iterable[Entry]) -> None:
         """Say that entries have come or gone: once for each family."""
         families: dict[str, list[Entry]] = {}
         for entry in entries:
             families.setdefault(entry.table.partition(":")[0], []).append(entry)
-        for family, members in families.items():
-            self.touch(family, members)
+        self._tell(families)
+
+    def _tell(self, families: Mapping[str, Sequence[Entry]]) -> None:
+        for family in families:  # All of them count as changed before anybody looks.
+            self.version += 1
+            self.versions[family] = self.versions.get(family, 0) + 1
+        for family, entries in families.items():
+            for watcher in tuple(self._watchers.get(family, ())):
+                watcher(entries)
 
     def check_mergeable(self, staged: Ledger) -> None:
         """Raise if an entry of ``staged`` clashes with one of a fiber that it does not replace."""

@@ -173,10 +173,11 @@ class StagedScopes(ScopeTree):
     to replace were not there, and open nothing in it before :meth:`merge`.
     """
 
-    def __init__(self, live: ScopeTree, replaces: Collection[Fiber]) -> None:
+    def __init__(self, live: ScopeTree) -> None:
         super().__init__()
         self._live = live
-        self.replaces = replaces
+        #: The fibers whose scopes are not there for this tree.
+        self.replaces: Collection[Fiber] = frozenset()
         self._joining: dict[ScopeHandle, None] = {}
 
     def owner(self, key: Hashable) -> ScopeHandle | None:

@@ -28,6 +28,9 @@ class InOrder:
     def keep(self, fiber: Fiber, whether: bool) -> None:
         """Have the fiber among them, or not."""
         at = bisect_left(self._fibers, fiber.path, key=_position)
+        # Versions of one plugin that have been replaced share a position.
+        while at < len(self._fibers) and self._fibers[at] is not fiber and self._fibers[at].path == fiber.path:
+            at += 1
         there = at < len(self._fibers) and self._fibers[at] is fiber
         if whether and not there:
             insort(self._fibers, fiber, key=_position)

@@ -122,8 +122,10 @@ class Call:
         if perf_counter() >= machine.yield_at:
             await machine.let_others_run()
         refused = self._enter_whatever_comes()
-        journal = self.pipeline.journal
         try:
+            if refused is not None and machine.kernel.held is not None:
+                refused = await self._wait_at_gate(refused)
+            journal = self.pipeline.journal
             machine.calls[self.token] = self
             if journal is not None:
                 refused = await self._put_on_record(journal, refused)
@@ -277,6 +279,24 @@ class Call:
             return self._enter()
         except ORDINARY:
             return self._malformed()
+
+    async def _wait_at_gate(self, refused: ToolExecutionFailure) -> ToolExecutionFailure | None:
+        """Wait, up to a deadline, while a plugin that has to stop first is reloaded; then enter again."""
+        machine = self.machine
+        with trio.move_on_after(machine.settings.reload_wait):
+            while (held := machine.kernel.held) is not None and _is_gates(refused):
+                undo = self.signal.add_callback(lambda held=held: machine.in_loop(held.wake))  # type: ignore[misc]
+                try:
+                    await held.wait()
+                finally:
+                    undo()
+                if self.signal.poll():
+                    return aborted(self.signal, began=False)
+                again = self._enter_whatever_comes()
+                if again is None:
+                    return None
+                refused = again
+        return refused
 
     def _malformed(self) -> ToolExecutionFailure:
         """An input that is no call at all is answered, not raised."""
@@ -599,3 +619,7 @@ class Call:
     def _emit_progress(self, progress: ToolProgress) -> None:
         if not self.finished and self.pipeline.progress:
             emit(self.pipeline.progress, self.exec, progress)
+
+
+def _is_gates(refused: ToolExecutionFailure) -> bool:
+    return refused.error.info is not None and refused.error.info.code == "GATE_CLOSED"

@@ -44,6 +44,7 @@ class ToolSettings:
     policy_timeout: float | None = None
     threads: int = 40
     drain_timeout: float = 30.0
+    reload_wait: float = 10.0
     presentation: PresentationMode = "native"
 
 
@@ -99,12 +100,15 @@ class Pipeline:
             return found
 
     def with_those_of(self, outer: Pipeline) -> Pipeline:
-        """This pipeline for a sub-call: policy that the call around it entered with, and that unloads, comes first."""
+        """This pipeline for a sub-call: policy that the call around it entered with, and that unloads, comes first.
+
+        Not so policy that a newer version has replaced: that one is heard instead.
+        """
         both: Any = object.__new__(Pipeline)
         for name in Pipeline.__slots__:
             setattr(both, name, getattr(self, name))
         for stage in ("pre", "execute", "post", "result", "guards"):
-            leaving = tuple(item for item in getattr(outer, stage) if item.fiber.state is not State.ACTIVE)
+            leaving = tuple(item for item in getattr(outer, stage) if is_leaving(item.fiber))
             setattr(both, stage, (*leaving, *(item for item in getattr(self, stage) if item not in leaving)))
         both.version = MIXED
         return both  # type: ignore[no-any-return]
@@ -116,6 +120,11 @@ class Pipeline:
         listeners = (*self.pre, *self.execute, *self.post, *self.result, *self.progress)
         owners = (*(listener.fiber for listener in listeners), *(guard.fiber for guard in self.guards))
         return any(owner is fiber for owner in owners)
+
+
+def is_leaving(fiber: Fiber) -> bool:
+    """Whether a plugin unloads without another version in its place."""
+    return fiber.state is not State.ACTIVE and not fiber.replaced
 
 
 class Machine:
@@ -180,6 +189,9 @@ class Machine:
         """The result of a call that comes while a plugin that must be active is not."""
         fiber = self.kernel.closed_by
         assert fiber is not None
+        if self.kernel.held is not None:
+            text = f"this host takes no calls while plugin {fiber.id!r}, which has to stop first, is reloaded"
+            return failure(text, code="GATE_CLOSED", name="GateClosed", plugin=fiber.id)
         why = f"plugin {fiber.id!r} is {fiber.state}"
         if fiber.error is not None:
             why += f" ({type(fiber.error).__name__}: {fiber.error})"
@@ -203,6 +215,7 @@ class Machine:
 
     async def drain(self, fiber: Fiber) -> None:
         """Wait until no call under way uses ``fiber``; past the deadline abort them, and wait once more."""
+        self._forget_old_pipelines()
         using = [call for call in self.calls.values() if call.tool_fiber is fiber or call.pipeline.uses(fiber)]
         with trio.move_on_after(self.settings.drain_timeout):
             await self._rest(using)
@@ -213,6 +226,11 @@ class Machine:
             await self._rest(using)
             return
         _log.error("plugin %r unloads although %d calls have not come to rest", fiber.id, len(using))
+
+    def _forget_old_pipelines(self) -> None:
+        """Keep no plugin alive for a scope that makes no call any more."""
+        for agent in [agent for agent, pipeline in self.pipelines.items() if pipeline.version != self.ledger.version]:
+            del self.pipelines[agent]
 
     async def _rest(self, calls: Sequence[Call]) -> None:
         for call in calls:

@@ -150,6 +150,10 @@ class Resolver:
         self._ledger = ledger
         self._presentation = presentation
 
+    def over(self, ledger: Ledger) -> Resolver:
+        """The same over another ledger."""
+        return Resolver(ledger, self._presentation)
+
     def find(self, name: str, chain: Sequence[Hashable]) -> RegisteredTool | None:
         """The tool that ``name`` stands for, or ``None`` when none is visible."""
         if name in RESERVED_NAMES:

@@ -25,6 +25,7 @@ from dsh_runtime.tools.registry import (
     Journal,
     PresentationMode,
     RegisteredTool,
+    Resolver,
     ToolRegistrationError,
     check_definition,
     make_restriction,
@@ -61,8 +62,8 @@ class ToolRuntime(Service):
     def restrict(self, *, allow: Sequence[str] | None = None, deny: Sequence[str] | None = None) -> Undo:
         """Filter what the calling scope inherits; give back the undo. Several restrictions intersect."""
         key = self._scope_of("restrict")
-        chain = self.ctx.fiber.kernel.scopes.chain(key)
-        return self.ctx.register(RESTRICTION, make_restriction(self.machine.resolver, self.ctx, chain, allow, deny))
+        chain = self.ctx.fiber.house.scopes.chain(key)
+        return self.ctx.register(RESTRICTION, make_restriction(self._resolver, self.ctx, chain, allow, deny))
 
     def guard(self, fn: ToolGuard) -> Undo:
         """Register a guard: sync ``fn(exec)`` gives a reason (deny) or ``None``; give back the undo."""
@@ -92,22 +93,23 @@ class ToolRuntime(Service):
 
     def get(self, name: str, scope: Hashable | None = None) -> ToolDefinition | None:
         """The definition that a scope sees under ``name``, or ``None``."""
-        tool = self.machine.pipeline(scope).find(name)
+        tool = self._find(name, scope)
         return tool.definition if tool is not None else None
 
     def owner(self, name: str, scope: Hashable | None = None) -> str | None:
         """The id of the plugin whose tool a scope sees under ``name``, or ``None``."""
-        tool = self.machine.pipeline(scope).find(name)
+        tool = self._find(name, scope)
         return tool.plugin if tool is not None else None
 
     def schemas(self, scope: Hashable | None = None) -> list[dict[str, Any]]:
         """Name, description and parameters of every tool that the scope's model sees; detached."""
-        pipeline = self.machine.pipeline(scope)
-        tools = self.machine.resolver.visible(pipeline.chain)
+        resolver = self._resolver
+        chain = self.ctx.fiber.house.scopes.chain(scope)
+        mode = resolver.mode(chain)
         return [
             {"name": tool.name, "description": shown.description, "parameters": thaw(shown.parameters)}
-            for tool, shown in ((tool, tool.definition) for tool in tools)
-            if pipeline.mode != "code" or tool.name in RESERVED_NAMES
+            for tool, shown in ((tool, tool.definition) for tool in resolver.visible(chain))
+            if mode != "code" or tool.name in RESERVED_NAMES
         ]
 
     def execution_mode(self, call: ToolExecutionInput) -> Literal["parallel", "exclusive"]:
@@ -139,6 +141,18 @@ class ToolRuntime(Service):
         if max_parallel < 1:
             raise ValueError(f"execute_batch takes max_parallel of 1 or more, not {max_parallel!r}")
         return await Batch(self, calls, max_parallel).run()
+
+    @property
+    def _resolver(self) -> Resolver:
+        """What answers the caller: what is in force or, while its plugin is applied aside, what is to be."""
+        ledger = self.ctx.fiber.ledger
+        return self.machine.resolver if ledger is self.machine.ledger else self.machine.resolver.over(ledger)
+
+    def _find(self, name: str, scope: Hashable | None) -> RegisteredTool | None:
+        resolver = self._resolver
+        if resolver is self.machine.resolver:
+            return self.machine.pipeline(scope).find(name)
+        return resolver.find(name, self.ctx.fiber.house.scopes.chain(scope))
 
     def _scope_of(self, what: str) -> Hashable:
         if self.ctx.scope_key is None:
