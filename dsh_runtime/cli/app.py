@@ -17,7 +17,7 @@ COMMANDS: Final = {
     "demo": "dsh_runtime.cli.demo.command",
     "call": "dsh_runtime.cli.call",
     "tools": "dsh_runtime.cli.tools",
-    "plugins": "dsh_runtime.cli.plugins",
+    "plugins": "dsh_runtime.cli.plugins.command",
     "check": "dsh_runtime.cli.check",
     "doctor": "dsh_runtime.cli.doctor.command",
     "config": "dsh_runtime.cli.config",

@@ -16,9 +16,15 @@ async def ask_at_terminal(host: Host) -> None:
     """Load the plugin that asks at the terminal, if there is a terminal, and nobody else to ask."""
     if not _at_terminal() or _is_configured(host) or host.ctx.approval.has_channel():
         return
-    from dsh_runtime.cli.installed import is_installed, mount_installed
+    from dsh_runtime.cli.errors import note
+    from dsh_runtime.cli.installed import is_installed, mount_installed, refused_by_pins
 
-    if is_installed(CHANNEL):
+    if not is_installed(CHANNEL):
+        return
+    refusal = refused_by_pins(host, CHANNEL)
+    if refusal is not None:
+        note(f"nobody can be asked: {refusal}")
+    else:
         await mount_installed(host, CHANNEL)
 
 

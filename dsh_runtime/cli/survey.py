@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from attrs import asdict, frozen
@@ -42,10 +42,52 @@ def survey_plugins(host: Host) -> list[PluginNode]:
     return [_node(str(number), row, loaded.get(row.id)) for number, row in rows]
 
 
+@frozen
+class EntryPoint:
+    """An entry point of a wheel, and the ids of the enabled plugins that use it."""
+
+    name: str
+    value: str
+    ids: list[str] = []  # noqa: RUF008 - never changed
+
+
+@frozen
+class InstalledWheel:
+    """An installed wheel that has plugins."""
+
+    name: str
+    version: str
+    entries: list[EntryPoint]
+
+    def document(self) -> dict[str, Any]:
+        """The wheel as JSON."""
+        entries = [{**asdict(entry), "enabled": bool(entry.ids)} for entry in self.entries]
+        return {"name": self.name, "version": self.version, "entry_points": entries}
+
+
 def survey_installed(host: Host) -> list[InstalledPlugin]:
     """The installed plugins that no enabled row of the config uses."""
-    used = {found for row in host.config.rows if row.enabled and (found := _installed_of(row)) is not None}
+    used = _used(host.config.rows)
     return [plugin for plugin in installed_plugins() if plugin not in used]
+
+
+def survey_wheels(rows: Iterable[PluginRow]) -> list[InstalledWheel]:
+    """The installed wheels that have plugins, and which of these the enabled rows of a config use."""
+    used = _used(rows)
+    wheels: dict[tuple[str, str], list[EntryPoint]] = {}
+    for plugin in installed_plugins():
+        entry = EntryPoint(plugin.name, plugin.value, used.get(plugin, []))
+        wheels.setdefault((plugin.distribution, plugin.version), []).append(entry)
+    return [InstalledWheel(name, version, wheels[name, version]) for name, version in sorted(wheels)]
+
+
+def _used(rows: Iterable[PluginRow]) -> dict[InstalledPlugin, list[str]]:
+    """The installed plugins that enabled rows use, with the ids of these rows."""
+    used: dict[InstalledPlugin, list[str]] = {}
+    for row in rows:
+        if row.enabled and (found := _installed_of(row)) is not None:
+            used.setdefault(found, []).append(row.id)
+    return used
 
 
 def _node(order: str, row: PluginRow, plugin: LoadedPlugin | None) -> PluginNode:
@@ -90,8 +132,8 @@ def _installed_of(row: PluginRow) -> InstalledPlugin | None:
     """The entry point that a row uses, by its name or by what it points to."""
     try:
         target = parse_use(row.use, row.directory)
-        if isinstance(target, NameTarget):
-            return find_installed(target.name)
+        if isinstance(target, NameTarget) and (found := find_installed(target.name)) is not None:
+            return found
     except (AmbiguousNameError, BadUseError):
         return None
     return next((plugin for plugin in installed_plugins() if plugin.value == row.use), None)

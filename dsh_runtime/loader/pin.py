@@ -16,7 +16,7 @@ from .nodes import Leaf, Node, Table
 
 KEYS: Final = ("digest", "version", "wheel")
 _DIGEST: Final = r"sha256:[0-9a-f]{64}"
-_REMEDY: Final = "let 'dsh-run plugins pin' write it"
+_REMEDY: Final = "remove it, and let 'dsh-run plugins pin' write it"
 
 
 @frozen(kw_only=True)

@@ -74,7 +74,7 @@ def test_plugins_as_a_plain_tree(run: Run, mixed: Path, tmp_path: Path) -> None:
     """Order, state, source, children, and why one is not active."""
     ended = run("plugins")
     assert (ended.code, ended.err) == (0, "")
-    tree = ended.out.partition("\n\nInstalled")[0].splitlines()
+    tree = ended.out.partition("\n\nInstalled wheels:")[0].splitlines()
     assert tree == [
         "1  greet   active  dsh-plugin-greet 0.1.0",
         f"2  family  active  {tmp_path}/family.py",
@@ -90,11 +90,26 @@ def test_plugins_as_a_plain_tree(run: Run, mixed: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_plugins_names_what_is_installed_and_not_in_use(run: Run, mixed: Path) -> None:
-    """A disabled plugin counts as not in use."""
-    installed = run("plugins").out.partition("Installed, not in use:\n")[2].split()
-    assert "permission-gate" in installed
-    assert "greet" not in installed
+def test_plugins_names_the_installed_wheels_with_their_entry_points(run: Run, write: Write, mixed: Path) -> None:
+    """And whether an enabled plugin uses them, under which id."""
+
+    def wheels() -> dict[str, str]:
+        lines = run("plugins").out.partition("Installed wheels:\n")[2].splitlines()
+        return {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
+
+    assert wheels()["dsh-plugin-greet"] == "0.1.0 greet enabled"
+    assert wheels()["dsh-plugin-permission-gate"] == "0.1.0 permission-gate not enabled"
+    write("dsh.toml", '[[plugin]]\nid = "a"\nuse = "greet"\n[[plugin]]\nid = "b"\nuse = "dsh_plugin_greet"\n')
+    assert wheels()["dsh-plugin-greet"] == "0.1.0 greet enabled as a, b"
+
+
+def test_plugins_without_any_config_shows_what_is_installed(run: Run) -> None:
+    """A config that was asked for has to be there all the same."""
+    ended = run("plugins")
+    assert ended.code == 0
+    assert ended.err.startswith("note: no config file found; looked for 'dsh.toml', ")
+    assert "dsh-plugin-greet" in ended.out
+    assert run("plugins", "-c", "nope.toml").code == 2
 
 
 def test_plugins_as_json(run: Run, mixed: Path) -> None:
@@ -122,6 +137,8 @@ def test_plugins_as_json(run: Run, mixed: Path) -> None:
     assert [child["id"] for child in second["children"]] == ["inner"]
     unused = {"name": "permission-gate", "wheel": "dsh-plugin-permission-gate", "version": "0.1.0"}
     assert unused in document["installed"]
+    entry = {"name": "greet", "value": "dsh_plugin_greet", "ids": ["greet"], "enabled": True}
+    assert {"name": "dsh-plugin-greet", "version": "0.1.0", "entry_points": [entry]} in document["wheels"]
 
 
 def test_plugins_of_a_config_without_any(run: Run, write: Write) -> None:
