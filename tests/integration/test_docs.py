@@ -73,6 +73,14 @@ def test_dev_py_knows_the_commands_that_a_page_names(page: Path) -> None:
     assert named <= known
 
 
+def test_the_site_has_every_page() -> None:
+    """``docs/index.rst`` names each page of docs, from which ``tox -e site`` builds."""
+    index = (ROOT / "docs" / "index.rst").read_text("utf-8")
+    named = set(re.findall(r"^   ([\w-]+)$", index, re.MULTILINE))
+    assert named == {page.stem for page in (ROOT / "docs").glob("*.md")}
+    assert "decisions/0*" in index
+
+
 @pytest.mark.parametrize("name", ["hooks.md", "lifecycle.md"])
 def test_a_generated_page_is_what_its_generator_gives(name: str) -> None:
     """If this fails, run ``python docs/generate.py``."""
