@@ -36,7 +36,7 @@ from dsh_runtime.code_mode.runtime.outbox import Outbox
 from dsh_runtime.code_mode.runtime.output import Output
 from dsh_runtime.code_mode.runtime.worker import Worker
 
-_CHUNK: Final = 262_144
+_CHUNK: Final = 65_536
 #: How many sub-calls are under way at once, and how many messages are handled before others get a turn.
 _MAX_UNDER_WAY: Final = 100
 _AT_A_TIME: Final = 64

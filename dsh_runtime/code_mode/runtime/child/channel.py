@@ -16,7 +16,7 @@ from typing import Any
 
 from .wire import HEADER, framed
 
-_CHUNK = 262_144
+_CHUNK = 65_536
 _HEADER_SIZE = HEADER.size
 
 
@@ -78,10 +78,14 @@ class Channel:
 
     def send_last(self, body: bytes) -> None:
         """Send what is left and one more frame, waiting for the host to take it."""
-        self._socket.setblocking(True)
-        for frame in self._outgoing:
-            self._socket.sendall(frame)
-        self._socket.sendall(framed(body))
+        frames = [*self._outgoing, memoryview(framed(body))]
+        while frames and (count := self._sent(frames[0])) == len(frames[0]):
+            frames.pop(0)
+        if frames:
+            self._socket.setblocking(True)
+            self._socket.sendall(frames[0][count:])
+            for frame in frames[1:]:
+                self._socket.sendall(frame)
 
     def _sent(self, data: memoryview) -> int:
         try:

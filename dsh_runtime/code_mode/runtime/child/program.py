@@ -74,6 +74,7 @@ class Runner:
         self._leave = leave
         self._max_frame = order["max_frame"]
         self._loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self._loop)
         self._calls = Calls(channel, self._loop, order["sub_calls"], order["max_frame"])
         self._reserve: bytearray | None = bytearray(_RESERVE)  # what is left to tell of the end with
 
@@ -81,7 +82,6 @@ class Runner:
         """Wait for the program and run it; the process ends within."""
         _, code = self._channel.receive()
         self._channel.attach(self._loop, self._calls.heard)
-        asyncio.set_event_loop(self._loop)
         try:
             body = load(code, {"tools": Tools(self._calls), "ToolCallError": ToolCallError})
             self._loop.run_until_complete(self._to_end(body))

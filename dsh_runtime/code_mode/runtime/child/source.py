@@ -17,6 +17,11 @@ from typing import Any
 FILE = "<program>"
 NAME = "program"
 
+# Made beforehand, and used once in each process.
+_SHELL = ast.parse(f"async def {NAME}(): pass", FILE)
+_FUNCTION: Any = _SHELL.body[0]
+_NOTHING = _FUNCTION.body[0]
+
 
 def load(code: str, names: Mapping[str, Any]) -> Callable[[], Awaitable[Any]]:
     """The function that a program is the body of; ``names`` are what it finds without importing."""
@@ -26,18 +31,16 @@ def load(code: str, names: Mapping[str, Any]) -> Callable[[], Awaitable[Any]]:
     sys.modules["__main__"] = module
     module.__dict__.update(names)
     exec(compiled, module.__dict__)
-    function: Callable[[], Awaitable[Any]] = module.__dict__.pop(NAME)
-    if inspect.isasyncgenfunction(function):
+    function: Any = module.__dict__.pop(NAME)
+    if function.__code__.co_flags & inspect.CO_ASYNC_GENERATOR:
         raise SyntaxError("a program cannot 'yield' outside a function of its own; collect in a list and return it")
-    return function
+    checked: Callable[[], Awaitable[Any]] = function
+    return checked
 
 
 def wrapped(tree: ast.Module) -> ast.Module:
     """The module that defines the function; ``from __future__`` has to stay outside."""
     future = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
-    body = [node for node in tree.body if node not in future] or [ast.Pass(lineno=1, col_offset=0)]
-    module = ast.parse(f"async def {NAME}(): pass", FILE)
-    function: Any = module.body[0]
-    function.body = body
-    module.body[:0] = future
-    return module
+    _FUNCTION.body = [node for node in tree.body if node not in future] or [_NOTHING]
+    _SHELL.body = [*future, _FUNCTION]
+    return _SHELL
