@@ -1,4 +1,4 @@
-"""``dsh-run mcp``: serve the tools to an MCP client over stdio."""
+"""``dsh-run mcp``: serve the tools to an MCP client over stdio, or to many over HTTP."""
 
 from __future__ import annotations
 
@@ -19,23 +19,31 @@ DEFAULT: Final = "mcp-server"
 
 @click.command(
     "mcp",
-    short_help="Serve the tools to an MCP client over stdio.",
-    epilog=examples("dsh-run mcp", "claude mcp add my-tools -- dsh-run -c /srv/dsh.toml mcp"),
+    short_help="Serve the tools to MCP clients, over stdio or HTTP.",
+    epilog=examples(
+        "dsh-run mcp",
+        "dsh-run -c /srv/dsh.toml mcp --http",
+        "claude mcp add my-tools -- dsh-run -c /srv/dsh.toml mcp",
+    ),
 )
+@click.option("--http", is_flag=True, help="Serve many clients over streamable HTTP instead, until interrupted.")
 @common_options
 @pass_options
-def command(options: Options) -> int:
+def command(options: Options, http: bool) -> int:
     """Serve the tools of the config to the MCP client at the other end of stdin and stdout, until it leaves.
+
+    With --http, serve many at the address that the plugin's config gives (127.0.0.1:8808 without one), under their
+    tokens; stderr says where.
 
     Where no plugin of the config provides the service mcp_server, the installed plugin mcp-server does. Logs go to
     stderr.
     """
     from dsh_runtime.cli.running import run
 
-    return run(lambda interruption: _serve(options))
+    return run(lambda interruption: _serve(options, http))
 
 
-async def _serve(options: Options) -> int:
+async def _serve(options: Options, http: bool) -> int:
     from dsh_hookspecs import HarnessError
 
     from dsh_runtime.cli.session import open_session
@@ -44,7 +52,11 @@ async def _serve(options: Options) -> int:
         if host.ctx.get(SERVICE) is None:
             await _mount_default(host)
         try:
-            await getattr(host.ctx, SERVICE).serve_stdio()
+            server = getattr(host.ctx, SERVICE)
+            if http:
+                await server.serve_http(lambda url: click.echo(f"serving MCP clients at {url}", err=True))
+            else:
+                await server.serve_stdio()
         except HarnessError as error:
             raise CliError(str(error)) from error
     return SUCCESS

@@ -23,6 +23,9 @@ from mcp.shared.memory import create_client_server_memory_streams
 
 from dsh_runtime import Context, ToolDefinition, ToolOutput, open_host
 
+# The kits of this folder are importable.
+sys.path.insert(0, str(Path(__file__).parent))
+
 TRIAL = Path(__file__).with_name("trial.py")
 DSH_RUN = Path(sys.executable).with_name("dsh-run")
 #: Nothing here takes long; what hangs is to fail and not to block.

@@ -12,6 +12,8 @@ from dsh_plugin_mcp_server._limits import Limits
 from dsh_plugin_mcp_server._tools import PAGE, ToolList
 from mcp.shared.exceptions import MCPError
 
+from dsh_runtime import ToolOutput
+
 OBJECT = {"type": "object"}
 
 
@@ -28,7 +30,8 @@ class FakeTools:
         ]
 
     def get(self, name: str, scope: object | None = None) -> Any:
-        return SimpleNamespace(output=SimpleNamespace(schema=self.tools[name][1]))
+        output = self.tools[name][1]
+        return SimpleNamespace(output=output if isinstance(output, ToolOutput) else ToolOutput(schema=output))
 
 
 def listed(*tools: tuple[str, Any, Any], modern: bool = False) -> list[dict[str, Any]]:
@@ -125,3 +128,12 @@ def test_a_cursor_that_the_server_did_not_make_is_refused(cursor: str) -> None:
     """As a fault of the client's."""
     with pytest.raises(MCPError, match="cursor"):
         ToolList(FakeTools(), object(), Limits(2000, 20)).page(cursor, modern=False)  # type: ignore[arg-type]
+
+
+def test_a_foreign_output_schema_is_relayed_in_place_of_the_enforced_one() -> None:
+    """It may be of any dialect; a tool whose content says all there is has none."""
+    foreign = {"$ref": "#/x", "type": "object"}
+    (entry,) = listed(("echo", OBJECT, ToolOutput(schema={}, relayed=foreign)))
+    assert entry["outputSchema"] == foreign
+    (entry,) = listed(("echo", OBJECT, ToolOutput(schema=OBJECT, structured=False)), modern=True)
+    assert "outputSchema" not in entry

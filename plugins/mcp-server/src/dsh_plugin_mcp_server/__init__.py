@@ -7,8 +7,8 @@ host keeps a session log, it has a session there, too.
 
 Layering, lowest first: ``_config``, ``_wire``, ``_streams``, ``_limits``; ``_tools``, ``_results``, ``_elicitation``;
 ``_calls``, ``_backlog``; ``_outlet``, ``_intake``, ``_news``, ``_talks``, ``_channel``; ``_rounds``; ``_methods``;
-``_session``; ``_lines``, ``_fds``; ``_stdio``; ``_service``. The MCP SDK is imported when the first client is served,
-not before.
+``_session``; ``_lines``, ``_fds``; ``_stdio``, ``_http``; ``_service``; beside them ``_commands``. The MCP SDK is
+imported when the first client is served, not before.
 """
 
 from dsh_plugin_mcp_server._config import Config

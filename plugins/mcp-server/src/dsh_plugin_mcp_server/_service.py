@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -42,37 +44,48 @@ class McpServer:
 
         await self._serve(Transport(read_stream, write_stream))
 
+    async def serve_http(self, listening: Callable[[str], None] | None = None) -> None:
+        """Serve clients over streamable HTTP until the plugin ends or the wait is cancelled.
+
+        ``listening`` is told the URL as soon as the server listens there. Raises a ``HarnessError`` if it may not or
+        cannot listen.
+        """
+        from dsh_plugin_mcp_server._http.listen import serve_http
+
+        await self._visit(partial(serve_http, self._ctx, self._config, listening))
+
     async def _serve(self, transport: Transport) -> None:
-        visit = _Visit(self._ctx, self._config, transport)
+        from dsh_plugin_mcp_server._session import serve_client
+
+        await self._visit(partial(serve_client, self._ctx, self._config, transport))
+
+    async def _visit(self, serve: Callable[[], Awaitable[None]]) -> None:
+        visit = _Visit(serve)
         self._ctx.start_soon(visit.run)
         await visit.over()
 
 
 class _Visit:
-    """A client is served by a task of the plugin, so that it ends with the plugin, while somebody else waits for it."""
+    """Clients are served by a task of the plugin, so that it ends with the plugin, while somebody else waits for it."""
 
-    def __init__(self, ctx: Context, config: Config, transport: Transport) -> None:
-        self._ctx = ctx
-        self._config = config
-        self._transport = transport
+    def __init__(self, serve: Callable[[], Awaitable[None]]) -> None:
+        self._serve = serve
         self._scope = trio.CancelScope()
         self._over = trio.Event()
         self._error: Exception | None = None
 
     async def run(self) -> None:
-        """Serve the client; what goes wrong is for the one who waits."""
-        from dsh_plugin_mcp_server._session import serve_client
-
+        """Serve; what goes wrong is for the one who waits."""
         try:
             with self._scope:
-                await serve_client(self._ctx, self._config, self._transport)
+                await self._serve()
         except Exception as error:
             self._error = error
         finally:
             self._over.set()
 
     async def over(self) -> None:
-        """Wait until the client has left or the plugin has ended; end the visit if the wait is cancelled."""
+        """Wait until the clients have left or the plugin has ended; end the visit if the wait is cancelled."""
         try:
             await self._over.wait()
         except trio.Cancelled:

@@ -36,9 +36,9 @@ _LAST_WORDS: Final = 0.5
 _LONG_MESSAGES: Final = 4
 
 
-async def serve_client(ctx: Context, config: Config, transport: Transport) -> None:
-    """Serve one client on behalf of a scope made for it; return when it has left."""
-    scope = ctx.scope()
+async def serve_client(ctx: Context, config: Config, transport: Transport, parent: object | None = None) -> None:
+    """Serve one client on behalf of a scope made for it, below ``parent``; return when it has left."""
+    scope = ctx.scope(parent=parent)
     try:
         async with _on_record(ctx, scope):
             await _Session(ctx, scope, config, transport).run()
