@@ -13,6 +13,7 @@ from attrs import frozen
 from dsh_hookspecs import JsonValue, JsonValueError
 
 from dsh_runtime.code_mode.interface import SubReply
+from dsh_runtime.code_mode.runtime.child.values import collection_paused
 from dsh_runtime.code_mode.runtime.child.wire import HEADER, MAX_DEPTH, MAX_NAME, cost, framed, max_cost
 from dsh_runtime.values.snapshot import snapshot_json
 
@@ -117,6 +118,10 @@ class Dialogue:
         price = cost(body)
         if price > self._max_cost:
             raise Violation("it sent a frame whose values are too many")
+        with collection_paused():
+            return self._message(body, price)
+
+    def _message(self, body: bytes, price: int) -> Message:
         match _parsed(body):
             case ["call", int(number), str(name), arguments] if self._ready:
                 return self._sub_call(number, name, arguments, price)

@@ -73,9 +73,8 @@ class Worker:
 
     async def wait(self) -> list[tuple[int, int]]:
         """What can be read or written, as descriptors and events; waits until there is something."""
-        while not (ready := self.poll.poll(0)):
-            await trio.lowlevel.wait_readable(self.poll)
-        return ready
+        await trio.lowlevel.wait_readable(self.poll)
+        return self.poll.poll(0)
 
     def hear_warden(self) -> None:
         """Take in what the warden reports. Once the process has ended, the channel ends when it has been read."""

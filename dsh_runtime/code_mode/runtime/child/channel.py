@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from .values import collection_paused
 from .wire import HEADER, framed
 
 _CHUNK = 65_536
@@ -50,7 +51,8 @@ class Channel:
         stop = _HEADER_SIZE + size
         if len(self._incoming) < stop:
             return None
-        message: list[Any] = json.loads(self._incoming[_HEADER_SIZE:stop].decode())
+        with collection_paused():
+            message: list[Any] = json.loads(self._incoming[_HEADER_SIZE:stop].decode())
         del self._incoming[:stop]
         return message
 

@@ -39,6 +39,7 @@ class Unfit(Exception):  # noqa: N818 - told to the host as a reason
 
 def confine(order: Order, parent: int) -> Notes:
     """Confine this process, whose parent is ``parent``; raises ``Unfit`` or ``OSError`` if it cannot be."""
+    os.chdir(order["folder"])
     library = [path for path in sys.path if os.path.isdir(path)]
     descriptors = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in library]
     level = landlock.version()
@@ -159,8 +160,7 @@ def _die_with(parent: int) -> None:
 
 
 def _settle(folder: str) -> None:
-    """Stand in the working directory, with an environment of its own."""
-    os.chdir(folder)
+    """Have an environment of its own, signals as Python expects them, and other random numbers than the template."""
     os.environ.clear()
     os.environ.update({"HOME": folder, "TMPDIR": folder, "PATH": _PATH, "LANG": "C.UTF-8"})
     for number in (signal.SIGPIPE, signal.SIGXFSZ):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from .wire import MAX_DEPTH, cost, max_cost
 
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False)
+
+_PLAIN = _SCALARS | {dict, list, tuple}
 
 #: Where a container stands: the place of the one around it, and its key in there.
 Place = tuple[Any, Any]
@@ -20,9 +26,10 @@ class NotJsonError(TypeError):
 
 def encode(message: list[Any], value: Any, what: str, max_frame: int) -> bytes:
     """``message`` with ``value`` as its last item, as the body of a frame; ``what`` names the value in errors."""
-    check(value, what, max_frame)
     try:
-        body = _ENCODER.encode([*message, value]).encode()
+        with collection_paused():
+            check(value, what, max_frame)
+            body = _ENCODER.encode([*message, value]).encode()
     except UnicodeEncodeError:
         raise NotJsonError(f"{what} holds a lone surrogate, which is no character; replace it") from None
     except ValueError as error:  # NaN, infinities, integers too long to print
@@ -32,10 +39,46 @@ def encode(message: list[Any], value: Any, what: str, max_frame: int) -> bytes:
     return body
 
 
+@contextlib.contextmanager
+def collection_paused() -> Iterator[None]:
+    """Keep the garbage collector from looking through a large value again and again while it is taken apart."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def check(value: Any, what: str, max_items: int) -> None:
     """Raise for the first thing in ``value`` that is no JSON, however deep it stands."""
-    if type(value) in _SCALARS:
-        return
+    if type(value) not in _SCALARS and not _is_plain(value, max_items):
+        _walk(value, what, max_items)
+
+
+def _is_plain(value: Any, max_items: int) -> bool:
+    """Whether a value is made of nothing but plain JSON types: looked at level by level, which costs little a value."""
+    level, count = [value], 0
+    for _ in range(MAX_DEPTH + 1):
+        kinds = set(map(type, level))
+        if kinds <= _SCALARS:
+            return True
+        if not kinds <= _PLAIN:
+            return False
+        mappings = [item for item in level if type(item) is dict]
+        if not set(map(type, chain.from_iterable(mappings))) <= {str}:
+            return False
+        arrays = [item for item in level if type(item) is list or type(item) is tuple]
+        level = [*chain.from_iterable(map(dict.values, mappings)), *chain.from_iterable(arrays)]
+        count += len(level)
+        if count > max_items:
+            return False
+    return False
+
+
+def _walk(value: Any, what: str, max_items: int) -> None:
+    """The same at leisure: takes subclasses of plain types too, and can say where the first offender stands."""
     waiting: list[tuple[Any, Place | None, int]] = [(value, None, 1)]
     count = 0
     while waiting:
