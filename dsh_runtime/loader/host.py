@@ -22,6 +22,7 @@ from dsh_runtime.core.kernel import open_kernel
 from dsh_runtime.core.lifecycle import State
 from dsh_runtime.core.plugins import PluginSpec, read_plugin
 from dsh_runtime.loader.blame import place_of, summary_of
+from dsh_runtime.loader.code_mode import mount_code_mode, presentation_problems, runs_programs
 from dsh_runtime.loader.errors import ConfigProblem, LoaderError, PluginLoadError
 from dsh_runtime.loader.load import load_config
 from dsh_runtime.loader.model import NO_TRACE, HostConfig, PluginRow, Trace
@@ -147,6 +148,9 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
         with watch.telling():
             if keeps_record(config):
                 host.plugins.append(_mount_record(ctx, config))
+            if runs_programs(config):
+                fibers = mount_code_mode(ctx, settings.code)
+                host.plugins += [LoadedPlugin(name, None, fiber) for name, fiber in fibers.items()]
             for row in config.rows:
                 if row.enabled:
                     with watch.importing(row.id):
@@ -158,7 +162,7 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
         if late:
             raise HostError(_too_late(host, late))
         problems = [problem for plugin in host.plugins for problem in problems_of(plugin, config)]
-        problems += mode_problems(ctx, config)
+        problems += presentation_problems(config)
         if problems and self._strict:
             raise HostError(problems)
         return host
@@ -180,15 +184,6 @@ def _limit(config: HostConfig, name: str) -> float | None:
     """A limit that is stated, else its default on a host with a config file, else none: the bare API has no clocks."""
     stated = ("host", name) in config.trace.places
     return getattr(config.host, name) if stated or config.sources else None
-
-
-def mode_problems(ctx: Context, config: HostConfig) -> list[ConfigProblem]:
-    """In mode ``code`` a model sees nothing but ``run_code``: without it the host would have no tools."""
-    if config.host.presentation != "code" or ctx.tools.get("run_code") is not None:
-        return []
-    path = ("host", "presentation")
-    text = "presentation = 'code' shows a model the tool 'run_code' alone, which no plugin provides; use 'native'"
-    return [ConfigProblem(path, text, config.where(path))]
 
 
 def _too_late(host: Host, late: list[Fiber]) -> list[ConfigProblem]:

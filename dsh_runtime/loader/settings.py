@@ -20,6 +20,12 @@ ApprovalPolicy: TypeAlias = Literal["ask", "never"]
 APPROVAL_POLICIES: tuple[ApprovalPolicy, ...] = get_args(ApprovalPolicy)
 LogSync: TypeAlias = Literal["normal", "full"]
 LOG_SYNCS: tuple[LogSync, ...] = get_args(LogSync)
+CodeRuntimeChoice: TypeAlias = Literal["subprocess", "plugin"]
+CODE_RUNTIMES: tuple[CodeRuntimeChoice, ...] = get_args(CodeRuntimeChoice)
+Sandbox: TypeAlias = Literal["none", "bwrap"]
+SANDBOXES: tuple[Sandbox, ...] = get_args(Sandbox)
+MIB = 1_048_576
+FIRST_USERS = (1_000, 2**32 - 2**17 - 1)
 LEAST_EVENT = 4_096
 MAX_EVENT = 1_073_741_824
 MAX_DAYS = 36_500
@@ -50,6 +56,17 @@ def seconds_or_off(value: object) -> float | None:
         return None if value is False else seconds(value) or None
     except UnexpectedValueError as error:
         raise UnexpectedValueError(f"{error}; 0 or false switches it off") from None
+
+
+def seconds_between(least: float, most: float) -> Callable[[object], float]:
+    """A number of seconds from ``least`` to ``most``."""
+
+    def check(value: object) -> float:
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value <= most:
+            return float(value)
+        raise UnexpectedValueError(f"a number of seconds from {least:g} to {most:g}")
+
+    return check
 
 
 def count_up_to(most: int) -> Callable[[object], int]:
@@ -133,6 +150,34 @@ class LogSettings:
 
 
 @frozen(kw_only=True)
+class CodeSettings:
+    """``[host.code]``: Code Mode, and what one program may take. Times are in seconds, sizes in bytes.
+
+    Where the config does not say whether it is enabled, it is on a host with this table, or whose ``presentation``
+    needs it.
+    """
+
+    enabled: bool = _setting(switch, True)
+    runtime: CodeRuntimeChoice = _setting(one_of(*CODE_RUNTIMES), "subprocess")  # noqa: RUF009 - a field like the others
+    sandbox: Sandbox = _setting(one_of(*SANDBOXES), "none")  # noqa: RUF009
+    wall_time: float = _setting(seconds_between(0.01, MAX_SECONDS), 120.0)
+    cpu_time: int = _setting(count_up_to(int(MAX_SECONDS)), 30)
+    memory: int = _setting(count_between(16 * MIB, 2**40), 512 * MIB)
+    output_bytes: int = _setting(count_up_to(2**30), MIB)
+    processes: int = _setting(count_between(0, 10_000), 0)
+    threads: int = _setting(count_between(0, 10_000), 16)
+    sub_calls: int = _setting(count_between(0, 1_000_000), 1_000)
+    frame_bytes: int = _setting(count_between(4_096, 2**30), 16 * MIB)
+    file_bytes: int = _setting(count_between(0, 2**40), 0)
+    open_files: int = _setting(count_between(16, 65_536), 64)
+    spares: int = _setting(count_between(0, 64), 2)
+    runs: int = _setting(count_up_to(1_000), 16)
+    first_user: int | None = _setting(count_between(*FIRST_USERS), None)
+    max_parallel: int = _setting(count_up_to(1_000), 10)
+    max_media: int = _setting(count_between(0, 1_000), 20)
+
+
+@frozen(kw_only=True)
 class HostSettings:
     """How the host itself behaves. Times are in seconds; a limit that is switched off is ``None``."""
 
@@ -146,6 +191,7 @@ class HostSettings:
     approval: ApprovalPolicy = _setting(one_of(*APPROVAL_POLICIES), "ask")  # noqa: RUF009
     approval_timeout: float | None = _setting(seconds_or_off, 300.0)
     log: LogSettings = _table(LogSettings)  # noqa: RUF009
+    code: CodeSettings = _table(CodeSettings)  # noqa: RUF009
 
 
 def known_settings(cls: type[Any] = HostSettings) -> dict[str, Attribute[Any]]:

@@ -41,12 +41,12 @@ async def test_a_marked_function_and_an_imported_specification_are_fine() -> Non
         assert fiber.state == "active"
 
 
-async def test_mode_code_without_run_code_stops_the_start() -> None:
+async def test_mode_code_where_code_mode_is_off_stops_the_start() -> None:
     """A host that would show no tool at all says so instead."""
     from dsh_runtime import HostError
 
     with pytest.raises(HostError, match="run_code"):
-        async with open_host({"host": {"presentation": "code"}}):
+        async with open_host({"host": {"presentation": "code", "code": {"enabled": False}}}):
             pass
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dsh_runtime.core.events import hook_of, is_optional_hook
 from dsh_runtime.core.fiber import Fiber
 from dsh_runtime.core.ledger import Entry
+from dsh_runtime.loader.code_mode import presentation_problems
 from dsh_runtime.loader.errors import ConfigProblem, Location, did_you_mean
-from dsh_runtime.loader.host import Host, mode_problems
+from dsh_runtime.loader.host import Host
 from dsh_runtime.tools.registry import TOOL
 
 from .finding import Finding, Kind, Severity, finding
@@ -59,6 +60,6 @@ def _unheard(fiber: Fiber, hook: str, function: object, hint: str) -> Finding:
 
 def host_problems(host: Host) -> Iterator[Finding]:
     """Settings of the host that its plugins do not bear out."""
-    problems: list[ConfigProblem] = mode_problems(host.ctx, host.config)
+    problems: list[ConfigProblem] = presentation_problems(host.config)
     for problem in problems:
         yield finding(Kind.HOST, Severity.ERROR, problem.message, config=problem.location, path=problem.path)

@@ -358,7 +358,7 @@ def test_requirements_that_are_met_or_do_not_count(
     assert diagnose() == []
 
 
-def test_code_mode_without_run_code(diagnose: Diagnose, config: Callable[..., None]) -> None:
+def test_a_presentation_that_code_mode_is_off_for(diagnose: Diagnose, config: Callable[..., None]) -> None:
     """What the host itself would refuse to start with."""
-    config(host="[host]\npresentation = 'code'\n")
+    config(host="[host]\npresentation = 'code'\ncode.enabled = false\n")
     assert only(diagnose())["kind"] == "host"
