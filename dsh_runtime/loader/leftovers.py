@@ -6,19 +6,24 @@ neither does a thread of the host's.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
+import outcome
 import trio
 from attrs import frozen
 
 from .errors import Location
-from .ownership import frames_of, is_host, is_python, place_of_frame
+from .ownership import MAX_FRAMES, frames_of, is_host, is_python, place_of_frame
 
-_WORKERS: Final = ("trio", "_core", "_thread_cache.py")
+_TRIO: Final = os.path.join(os.path.dirname(str(trio.__file__)), "")
+_BELOW_A_JOB: Final = (_TRIO, os.path.join(os.path.dirname(str(outcome.__file__)), ""))
+"""Whose code a worker's stack holds below the job."""
+_WORKERS: Final = os.path.join(_TRIO, "_core", "_thread_cache.py")
 GRACE: Final = 1.0
 """How long what has been told to end may take to do so, in seconds."""
 
@@ -54,7 +59,7 @@ def _is_nobodys(frames: list[FrameType]) -> bool:
     """Whether a thread is the host's, or a worker of trio's that waits for a job."""
     for frame in reversed(frames):
         filename = frame.f_code.co_filename
-        if filename.endswith("_thread_cache.py") and filename.replace("\\", "/").endswith("/".join(_WORKERS)):
+        if filename == _WORKERS:
             working = any(inner.f_code.co_name == "_handle_job" for inner in frames)
             return not working or all(_is_of_nobody(inner.f_code.co_filename) for inner in frames)
         if not is_python(filename):
@@ -63,7 +68,7 @@ def _is_nobodys(frames: list[FrameType]) -> bool:
 
 
 def _is_of_nobody(filename: str) -> bool:
-    return is_python(filename) or is_host(filename) or "/trio/" in filename.replace("\\", "/")
+    return is_python(filename) or is_host(filename) or filename.startswith(_BELOW_A_JOB)
 
 
 def describe_thread(thread: threading.Thread) -> Leftover:
@@ -97,11 +102,22 @@ def tasks() -> set[trio.lowlevel.Task]:
 
 
 def describe_task(task: trio.lowlevel.Task) -> Leftover:
-    """A task as a message names it."""
-    code = getattr(task.coro, "cr_code", None)
-    frame = getattr(task.coro, "cr_frame", None)
-    begun = Location(code.co_filename, code.co_firstlineno) if code is not None else None
-    return Leftover("task", task.name, begun, place_of_frame(frame) if frame is not None else None)
+    """A task as a message names it: by the code of somebody else's that it runs, if it runs any."""
+    frames = _awaiting_frames(task.coro)
+    frames = [frame for frame in frames if _is_theirs(frame)] or frames
+    begun = Location(frames[0].f_code.co_filename, frames[0].f_code.co_firstlineno) if frames else None
+    return Leftover("task", task.name, begun, place_of_frame(frames[-1]) if frames else None)
+
+
+def _awaiting_frames(coroutine: Any) -> list[FrameType]:
+    """The frames of a coroutine and of what it awaits, the outermost first."""
+    frames: list[FrameType] = []
+    while coroutine is not None and len(frames) < MAX_FRAMES:
+        frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
+        if frame is not None:
+            frames.append(frame)
+        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
+    return frames
 
 
 async def outliving(earlier: set[threading.Thread], grace: float = GRACE) -> list[threading.Thread]:

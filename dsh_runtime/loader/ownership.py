@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dsh_runtime.core.fiber import Fiber
 
 _HOST: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
-_MAX_FRAMES: Final = 200
+MAX_FRAMES: Final = 200
 
 
 @frozen
@@ -67,7 +67,7 @@ def owner_of(filename: str, fibers: Iterable[Fiber]) -> Fiber | None:
 def frames_of(frame: FrameType | None) -> list[FrameType]:
     """The frames of a stack, the innermost first; of a very deep one, the innermost."""
     frames: list[FrameType] = []
-    while frame is not None and len(frames) < _MAX_FRAMES:
+    while frame is not None and len(frames) < MAX_FRAMES:
         frames.append(frame)
         frame = frame.f_back
     return frames

@@ -6,21 +6,18 @@ import contextlib
 import os
 import shutil
 import sys
-import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
-from dsh_runtime.cli.errors import complain
 from dsh_runtime.cli.options import Options, common_options, examples, pass_options
 
 if TYPE_CHECKING:
+    import threading
+
     from dsh_runtime.cli.doctor.report import Report
     from dsh_runtime.cli.output import Output
-
-_PATIENCE: Final = 2.0
-"""How long the hosts may take to close, once everything is told, in seconds."""
+    from dsh_runtime.loader.host import Host
 
 
 @click.command(
@@ -50,21 +47,15 @@ async def _doctor(options: Options, output: Output) -> int:
     from dsh_runtime.cli.doctor.report import Report
     from dsh_runtime.cli.logs import logging_to_stderr
     from dsh_runtime.cli.session import read_config
-    from dsh_runtime.loader.doctor.unloading import examined_unloading
     from dsh_runtime.loader.leftovers import threads
 
     earlier = threads()
     with logging_to_stderr(options.verbosity), contextlib.redirect_stdout(sys.stderr):
-        report = Report(read_config(options))
+        report = Report(read_config(options), output)
         await _start(report)
-        if not report.may_start_again:
-            report.show(output)
-            return report.exit_code
-        with contextlib.ExitStack() as stack:
-            async with examined_unloading(report.config, earlier) as unloading:
-                report.add(unloading)
-                report.show(output)
-                stack.enter_context(_leaving(report.exit_code, unloading.folder))
+        if report.may_start_again:
+            await _start_again(report, earlier)
+        report.show()
     return report.exit_code
 
 
@@ -73,26 +64,34 @@ async def _start(report: Report) -> None:
     from dsh_runtime.loader.errors import LoaderError
     from dsh_runtime.loader.host import open_host
 
-    try:
-        async with open_host(report.config, strict=False) as host:
-            report.look_at(host)
-    except LoaderError as error:
-        report.start_failed(error)
+    with contextlib.ExitStack() as closing:
+        try:
+            async with open_host(report.config, strict=False) as host:
+                report.look_at(host)
+                _watch_closing(closing, report, host, None)
+        except LoaderError as error:
+            report.start_failed(error)
 
 
-@contextlib.contextmanager
-def _leaving(code: int, folder: str) -> Iterator[None]:
-    """Leave the process if the host does not close: what a plugin does not end was told already."""
+async def _start_again(report: Report, earlier: set[threading.Thread]) -> None:
+    """Start a second host, and see how its plugins unload."""
+    from dsh_runtime.loader.doctor.unloading import examined_unloading
 
-    def leave() -> None:
-        complain("a plugin does not let the host close; leaving it behind")
-        shutil.rmtree(folder, ignore_errors=True)
-        os._exit(code)
+    with contextlib.ExitStack() as closing:
+        async with examined_unloading(report.config, earlier) as unloading:
+            report.add(unloading)
+            _watch_closing(closing, report, unloading.host, unloading.folder)
 
-    timer = threading.Timer(_PATIENCE, leave)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+
+def _watch_closing(closing: contextlib.ExitStack, report: Report, host: Host, folder: str | None) -> None:
+    """Tell what there is, and leave, if the host does not close until the stack is left."""
+    from dsh_runtime.cli.doctor.closing import leaving_if_stuck
+
+    def leave(going_on: list[str]) -> None:
+        report.stuck(going_on)
+        report.show()
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        os._exit(report.exit_code)
+
+    closing.enter_context(leaving_if_stuck(host.ctx.fiber.kernel, leave))

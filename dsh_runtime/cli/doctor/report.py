@@ -26,6 +26,7 @@ class Report:
     """What there is to say of one config."""
 
     config: HostConfig
+    output: Output
     nodes: list[PluginNode] = Factory(list)
     findings: list[Finding] = Factory(list)
     unloads: dict[str, bool] = Factory(dict)
@@ -48,6 +49,12 @@ class Report:
         self.findings += unloading.findings
         self.unloads |= unloading.clean
 
+    def stuck(self, going_on: list[str]) -> None:
+        """Take in that the host does not close, and the tasks that keep it."""
+        text = f"the host does not close: {', '.join(going_on) or 'something'} goes on although it is cancelled"
+        remedy = "let it end when it is cancelled: a handler of BaseException has to raise again"
+        self.findings.append(finding(Kind.UNLOAD, Severity.ERROR, text, remedy=remedy))
+
     @property
     def may_start_again(self) -> bool:
         """Whether a second host would not hang where the first one did."""
@@ -58,8 +65,9 @@ class Report:
         """What the command ends with."""
         return FAILED if any(found.severity is not Severity.NOTE for found in self.findings) else SUCCESS
 
-    def show(self, output: Output) -> None:
+    def show(self) -> None:
         """Write it all."""
+        output = self.output
         if output.is_json:
             output.document(self.document())
             return

@@ -37,6 +37,7 @@ class Unloading:
     """What came of it: the plugins that were looked at, and what they leave. ``folder`` holds the second host's log."""
 
     folder: str
+    host: Host
     examined: list[str] = field(factory=list)
     findings: list[Finding] = field(factory=list)
     left: set[threading.Thread] = field(factory=set)
@@ -62,8 +63,8 @@ async def examined_unloading(config: HostConfig, earlier: set[threading.Thread])
     ``earlier`` are the threads from before any plugin was loaded.
     """
     with tempfile.TemporaryDirectory(prefix="dsh-doctor-", ignore_cleanup_errors=True) as folder:
-        report = Unloading(folder)
         async with open_host(_aside(config, Path(folder)), strict=False) as host:
+            report = Unloading(folder, host)
             fibers = [plugin.fiber for plugin in host.plugins if plugin.fiber is not None]
             for plugin in _consumers_first(host):
                 await _examine(report, host, plugin)

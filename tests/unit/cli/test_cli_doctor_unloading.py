@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -166,3 +168,33 @@ def test_a_plugin_that_is_not_active_is_not_unloaded(examine: Examine) -> None:
     """Nothing is known of it."""
     _, unloads = examine(bad="def apply(ctx): 1 / 0\n")
     assert unloads == {"bad": None}
+
+
+STUBBORN = """
+import trio
+
+
+async def forever():
+    while True:
+        try:
+            await trio.sleep_forever()
+        except BaseException:
+            pass
+
+
+def apply(ctx):
+    ctx.start_soon(forever)
+"""
+
+
+def test_a_host_that_does_not_close_does_not_hold_the_report(tmp_path: Path) -> None:
+    """A process of its own: it has to leave a task behind that nobody can end."""
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    row = '[host]\nteardown_timeout = 0.1\n[[plugin]]\nid = "stubborn"\nuse = "./stubborn.py"\n'
+    (tmp_path / "dsh.toml").write_text(row)
+    ended = subprocess.run(
+        [sys.executable, "-m", "dsh_runtime", "doctor"], cwd=tmp_path, capture_output=True, text=True, timeout=30
+    )
+    assert ended.returncode == 1
+    assert "the host does not close: the task 'stubborn: forever'" in ended.stdout
+    assert "stubborn.py:5" in ended.stdout
