@@ -10,19 +10,20 @@ The convention of README.md, CONTRIBUTING.md and docs/:
 - A ``sh`` block holds commands that succeed, and says nothing of what they print.
 - ``text``, ``json``, ``toml`` without a file's name and ``mermaid`` are to be read, not run.
 
-The blocks of one page share a folder and run in the order of the page.
+The blocks of one page share a folder and run in the order of the page; ``cd`` in a ``console`` block counts for what
+follows, and what ``pip`` installs is there for the page alone.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from site_kit import site_environ
 
 READ_ONLY = ("text", "json", "toml", "mermaid")
 #: These build wheels and run the tests, and so this test again: they are not run here.
@@ -78,10 +79,8 @@ class Reader:
         self.folder = folder
         home = folder.parent / "home"
         home.mkdir(exist_ok=True)
-        path = os.pathsep.join((sysconfig.get_path("scripts"), str(Path(sys.executable).parent), os.environ["PATH"]))
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("DSH_", "XDG_", "PYTEST"))}
         # Imports from the folder are to see the file as the page has it now, whatever the clock says.
-        self.environ = {**kept, "PATH": path, "HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "120"}
+        self.environ = {**site_environ(home), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "120"}
         self.code = 0
 
     def follow(self, page: Path) -> None:
@@ -117,6 +116,9 @@ class Reader:
     def _console(self, text: str) -> None:
         for command in commands_of(text):
             if command.text.startswith(EXEMPT):
+                continue
+            if command.text.startswith("cd "):
+                self.folder = (self.folder / command.text.removeprefix("cd ")).resolve(strict=True)
                 continue
             asks_for_code = command.text == "echo $?"
             assert asks_for_code or not self.code, "a command that fails is followed by '$ echo $?'"

@@ -8,19 +8,35 @@ import sys
 import sysconfig
 from pathlib import Path
 
+#: pip, as a reader has it who is offline and has what is needed already: it asks no index and changes only the site.
+_PIP = {
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this one upside down
+    "PIP_NO_DEPS": "1",
+    "PIP_NO_INDEX": "1",
+    "PIP_QUIET": "1",
+    "PIP_ROOT_USER_ACTION": "ignore",
+}
+
+
+def site_environ(folder: Path) -> dict[str, str]:
+    """The environment of a process for which ``folder / "site"`` is a folder of installed packages, ``folder`` home."""
+    site, hook = folder / "site", folder / "hook"
+    hook.mkdir()
+    # A folder on PYTHONPATH is not searched for .pth files, by which editable installs work; this one is.
+    (hook / "sitecustomize.py").write_text(f"import site\nsite.addsitedir({str(site)!r})\n", "utf-8")
+    path = os.pathsep.join((sysconfig.get_path("scripts"), str(Path(sys.executable).parent), os.environ["PATH"]))
+    dropped = ("DSH_", "PIP_", "PYTEST", "XDG_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    own = {"HOME": str(folder), "PATH": path, "PIP_TARGET": str(site), "PYTHONPATH": str(hook), "PYTHONUTF8": "1"}
+    return {**kept, **own, **_PIP}
+
 
 class Site:
-    """A folder that stands for an environment: what is installed there comes on top of what the tests have."""
+    """Runs commands in such an environment."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder / "site"
-        hook = folder / "hook"
-        hook.mkdir()
-        # A folder on PYTHONPATH is not searched for .pth files, by which editable installs work; this one is.
-        (hook / "sitecustomize.py").write_text(f"import site\nsite.addsitedir({str(self.folder)!r})\n", "utf-8")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("DSH_", "XDG_", "PYTEST"))}
-        scripts = os.pathsep.join((sysconfig.get_path("scripts"), str(Path(sys.executable).parent), os.environ["PATH"]))
-        self.environ = {**kept, "PYTHONPATH": str(hook), "PATH": scripts, "HOME": str(folder)}
+        self.environ = site_environ(folder)
 
     def run(self, *command: str | Path, cwd: Path, code: int = 0) -> str:
         """What a command prints; it has to end with ``code``."""
@@ -30,9 +46,3 @@ class Site:
         )  # fmt: skip
         assert done.returncode == code, f"{command}\n{done.stdout}"
         return done.stdout
-
-    def pip(self, *arguments: str | Path, cwd: Path) -> None:
-        """Run pip without asking any index."""
-        head, *rest = arguments
-        offline = ("--quiet", "--disable-pip-version-check", "--no-deps", "--no-index")
-        self.run(sys.executable, "-m", "pip", head, *offline, *rest, cwd=cwd)

@@ -17,15 +17,21 @@ SHOWN = {"acme-count": "acme_count", "acme_hours": "erase", "acme-notes": "look_
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the projects stand."""
+    return tmp_path_factory.mktemp("new")
+
+
+@pytest.fixture(scope="module")
+def site(folder: Path) -> Site:
     """Where the wheels of all three projects are installed."""
-    folder = tmp_path_factory.mktemp("new")
     site = Site(folder)
     for name, kind in PROJECTS.items():
         site.run("dsh-run", "new", name, "--kind", kind, cwd=folder)
     wheels = folder / "wheels"
-    site.pip("wheel", "--no-build-isolation", "--wheel-dir", wheels, *(folder / name for name in PROJECTS), cwd=folder)
-    site.pip("install", "--target", site.folder, *sorted(wheels.glob("*.whl")), cwd=folder)
+    pip = (sys.executable, "-m", "pip")
+    site.run(*pip, "wheel", "--wheel-dir", wheels, *(folder / name for name in PROJECTS), cwd=folder)
+    site.run(*pip, "install", *sorted(wheels.glob("*.whl")), cwd=folder)
     return site
 
 
@@ -40,35 +46,33 @@ def test_the_tests_of_a_new_project_pass_before_it_is_installed(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("name", PROJECTS)
-def test_the_plugin_of_a_new_project_is_found_by_its_installed_wheel(site: Site, name: str) -> None:
+def test_the_plugin_of_a_new_project_is_found_by_its_installed_wheel(folder: Path, site: Site, name: str) -> None:
     """Its own config runs it."""
-    project = site.folder.parent / name
+    project = folder / name
     assert site.run("dsh-run", "check", cwd=project).startswith("ok: dsh.toml: ")
     assert f"\n{SHOWN[name]} " in site.run("dsh-run", "tools", cwd=project)
     listed = site.run("dsh-run", "plugins", cwd=project)
     assert f"active  {name.replace('_', '-')} 0.1.0" in listed.replace("_", "-")
 
 
-def test_a_new_policy_governs_and_a_new_service_serves(site: Site) -> None:
+def test_a_new_policy_governs_and_a_new_service_serves(folder: Path, site: Site) -> None:
     """As their READMEs say."""
-    folder = site.folder.parent
     would = site.run("dsh-run", "explain", "--would", "erase", "path=a.txt", cwd=folder / "acme_hours", code=1)
     assert "would be refused [DENIED] by plugin 'acme_hours'" in would
     assert site.run("dsh-run", "call", "look_up", "key=greeting", cwd=folder / "acme-notes") == "Hello!\n"
 
 
-def test_the_code_of_new_projects_is_typed_in_full(site: Site, tmp_path: Path) -> None:
+def test_the_code_of_new_projects_is_typed_in_full(folder: Path, site: Site, tmp_path: Path) -> None:
     """Source and tests, by ``mypy --strict``, as their own configs ask for."""
-    folder = site.folder.parent
     for name in PROJECTS:
         site.run(sys.executable, "-m", "mypy", "--cache-dir", tmp_path, cwd=folder / name)
 
 
-def test_a_new_wheel_says_that_it_is_typed_and_holds_nothing_but_its_package(site: Site) -> None:
+def test_a_new_wheel_says_that_it_is_typed_and_holds_nothing_but_its_package(folder: Path, site: Site) -> None:
     """No tests, no example, no config."""
     for name in PROJECTS:
         package = name.replace("-", "_")
-        (wheel,) = (site.folder.parent / "wheels").glob(f"{package}-0.1.0-*.whl")
+        (wheel,) = (folder / "wheels").glob(f"{package}-0.1.0-*.whl")
         names = zipfile.ZipFile(wheel).namelist()
         assert f"{package}/py.typed" in names
         assert {entry.partition("/")[0] for entry in names} == {package, f"{package}-0.1.0.dist-info"}

@@ -19,6 +19,8 @@ def text_lines(graph: Graph) -> Iterator[list[Part]]:
     yield from _service_lines(graph.services)
     yield [""]
     yield [("listeners", "bold"), ", the first one outermost"]
+    if not graph.events:
+        yield ["      nobody listens"]
     for event in graph.events:
         yield from _event_lines(event)
 
