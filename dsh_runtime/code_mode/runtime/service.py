@@ -62,24 +62,26 @@ class SubprocessRuntime(Service):
 
     async def _a_worker(self, program: CodeProgram, abort: _Abort) -> Worker | None:
         """A worker and the right to use it; nothing if the run is aborted before that."""
+        worker = None
         try:
-            if program.signal.aborted:
-                return None
-            with abort.scope:
-                try:
-                    self._runs.acquire_nowait()
-                except trio.WouldBlock:
-                    await self._runs.acquire()
-                try:
-                    return self._pool.take_ready() or await self._pool.take()
-                except BaseException:
-                    self._runs.release()
-                    raise
+            if not program.signal.aborted:
+                with abort.scope:
+                    worker = await self._take_turn()
+        finally:
+            if worker is None:
+                program.bridge.close()
+        return worker
+
+    async def _take_turn(self) -> Worker:
+        try:
+            self._runs.acquire_nowait()
+        except trio.WouldBlock:
+            await self._runs.acquire()
+        try:
+            return self._pool.take_ready() or await self._pool.take()
         except BaseException:
-            program.bridge.close()
+            self._runs.release()
             raise
-        program.bridge.close()
-        return None
 
     async def _run(self, worker: Worker, program: CodeProgram, abort: _Abort) -> CodeOutcome:
         conversation = Conversation(worker, program, self.config)
