@@ -11,12 +11,16 @@ from typing import Final
 
 from attrs import frozen
 
-from .errors import ConfigProblem, KeyPath, did_you_mean, quoted
+from .errors import ConfigProblem, KeyPath, PluginLoadError, did_you_mean, quoted
 from .nodes import Leaf, Node, Table
 
 KEYS: Final = ("digest", "version", "wheel")
 _DIGEST: Final = r"sha256:[0-9a-f]{64}"
 _REMEDY: Final = "remove it, and let 'dsh-run plugins pin' write it"
+
+
+class PinMismatchError(PluginLoadError):
+    """A plugin is not what its config has pinned, or the config pins it not at all."""
 
 
 @frozen(kw_only=True)

@@ -11,18 +11,14 @@ from typing import Final
 
 from .content import Content, UnpinnableError, content_of
 from .discover import AmbiguousNameError
-from .errors import ConfigProblem, PluginLoadError
+from .errors import ConfigProblem
 from .model import HostConfig, PluginRow
-from .pin import Pin
+from .pin import Pin, PinMismatchError
 from .resolve import PluginNotFoundError
 
 _SHOWN: Final = 16
 _MAX_NAMED: Final = 3
 PIN_COMMAND: Final = "dsh-run plugins pin"
-
-
-class PinMismatchError(PluginLoadError):
-    """A plugin is not what its config has pinned, or the config pins it not at all."""
 
 
 def check_row(config: HostConfig, row: PluginRow) -> None:

@@ -14,6 +14,7 @@ from dsh_runtime.loader.discover import AmbiguousNameError
 from dsh_runtime.loader.errors import ConfigProblem, LoaderError, Location
 from dsh_runtime.loader.host import Host, LoadedPlugin, why_not_active
 from dsh_runtime.loader.model import PluginRow
+from dsh_runtime.loader.pin import PinMismatchError
 from dsh_runtime.loader.record import RECORD, record_problem
 from dsh_runtime.loader.resolve import PluginNotFoundError
 from dsh_runtime.loader.start import StartTimeoutError
@@ -102,6 +103,7 @@ def _kind_of(plugin: LoadedPlugin, error: BaseException | None) -> Kind:
     cause = error.__cause__
     kinds: list[tuple[BaseException | None, type[BaseException], Kind]] = [
         (error, HookspecsVersionError, Kind.VERSION),
+        (error, PinMismatchError, Kind.PIN),
         (error, HookError, Kind.HOOK),
         (error, StartTimeoutError, Kind.LATE),
         (cause, AmbiguousNameError, Kind.ENTRY_POINT),

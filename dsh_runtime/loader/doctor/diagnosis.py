@@ -8,7 +8,7 @@ from dsh_runtime.loader.discover import InstalledPlugin
 from dsh_runtime.loader.host import Host
 
 from .activity import not_active
-from .finding import Finding, Kind
+from .finding import Finding, Kind, Severity, finding
 from .offers import offers_of
 from .visibility import host_problems, shadowed_tools, unheard_hooks
 from .wheels import clashing_names, unmet_requirements
@@ -23,8 +23,19 @@ def _diagnose(host: Host, unused: Sequence[InstalledPlugin], wheels: Sequence[tu
     inactive = list(not_active(host, offers_of(host, unused)))
     yield from inactive
     yield from host_problems(host)
+    yield from _stray_pins(host)
     yield from unmet_requirements(wheels)
     told = {found.plugin for found in inactive if found.kind is Kind.ENTRY_POINT}
     yield from clashing_names([row.use for row in host.config.rows if row.id in told])
     yield from shadowed_tools(host)
     yield from unheard_hooks(host)
+
+
+def _stray_pins(host: Host) -> Iterator[Finding]:
+    """Pins of plugins that the config does not have."""
+    if host.config.pins is None:
+        return
+    from dsh_runtime.loader.pinned import stray_pins
+
+    for problem in stray_pins(host.config):
+        yield finding(Kind.PIN, Severity.ERROR, problem.message, config=problem.location, path=problem.path)

@@ -15,6 +15,7 @@ class Kind(StrEnum):
 
     NOT_FOUND = "not-found"
     IMPORT = "import"
+    PIN = "pin"
     CONFIG = "config"
     VERSION = "version"
     ENTRY_POINT = "entry-point"
@@ -41,6 +42,7 @@ class Severity(StrEnum):
 REMEDIES: Final = {
     Kind.NOT_FOUND: "correct 'use', or install the plugin",
     Kind.IMPORT: "correct the line, or remove the plugin from the config",
+    Kind.PIN: "look at the change and run 'dsh-run plugins pin'",
     Kind.CONFIG: "correct the value in the config",
     Kind.VERSION: "install versions that fit one another",
     Kind.ENTRY_POINT: "uninstall one of the wheels",

@@ -252,3 +252,14 @@ def test_edits_follow_one_another(
     again = tomllib.loads(edit_pins(edited, second))
     assert set(again.pop("pins")) == set(second)
     assert again == rest
+
+
+def test_the_doctor_names_what_is_not_pinned_as_it_is(run: Run, config: Path, write: Write) -> None:
+    """And the pins that no plugin has any more."""
+    run("plugins", "pin")
+    config.write_text(config.read_text() + f'gone = {{ digest = "{DIGEST}" }}\n')
+    write("notes.py", PLUGIN + "# changed\n")
+    findings = json.loads(run("doctor", "-o", "json").out)["findings"]
+    found = [(finding["kind"], finding["severity"], finding["config"]["path"]) for finding in findings]
+    assert found == [("pin", "error", "pins.notes"), ("pin", "error", "pins.gone")]
+    assert "dsh-run plugins pin" in findings[0]["remedy"]
