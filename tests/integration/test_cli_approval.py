@@ -146,6 +146,39 @@ def test_where_nobody_reads_along_nobody_is_asked(terminal: Terminal, config: Ca
         assert b"APPROVAL_UNAVAILABLE" in output.read()
 
 
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("y", ["by plugin 'approval-terminal'", "2 notes.txt", "You said yes, so this one call ran."]),
+        ("n", ["by plugin 'approval-terminal'", "APPROVAL_REJECTED", "You said no: the command never ran."]),
+    ],
+    ids=["yes", "no"],
+)
+def test_the_demo_asks_whoever_takes_it(terminal: Terminal, tmp_path: Path, key: str, told: list[str]) -> None:
+    """Once, about the shell command; either answer is a good tour."""
+    terminal.run("demo", directory=tmp_path)
+    terminal.sees(QUESTION)
+    assert "wc -w notes.txt" in terminal.shown
+    terminal.type(key)
+    terminal.sees("dsh-run check")
+    assert terminal.ends() == 0
+    assert terminal.shown.count(QUESTION) == 1
+    assert [text for text in told if text not in terminal.shown] == []
+    assert "Not as promised" not in terminal.shown
+
+
+def test_the_demo_asks_nobody_where_nobody_reads_along(terminal: Terminal, tmp_path: Path) -> None:
+    """It is piped somewhere: the call is refused, the tour ends well."""
+    reader, writer = os.pipe()
+    terminal.run("demo", directory=tmp_path, stdout=writer, stderr=writer)
+    os.close(writer)
+    with open(reader, "rb") as output:
+        shown = output.read()
+    assert terminal.ends() == 0
+    assert b"There is no terminal to ask anybody at." in shown
+    assert b"Nobody is there, so the call was refused" in shown
+
+
 @pytest.mark.parametrize("plugins", [(GREET, GATE, OFF)], ids=["switched off"])
 def test_the_config_has_the_last_word(terminal: Terminal, config: Callable[..., Path], plugins: tuple[str]) -> None:
     """A channel that is switched off stays so."""

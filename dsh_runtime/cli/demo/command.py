@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 
 @click.command(
     "demo",
-    short_help="Take a tour: five calls, and what each stage decides.",
+    short_help="Take a tour: six calls, and what each stage decides.",
     epilog=examples("dsh-run demo", "dsh-run demo --output json"),
 )
 @common_options
 @pass_options
 def command(options: Options) -> int:
-    """Make five calls on a host of their own and show, as it happens, what each stage decides.
+    """Make six calls on a host of their own and show, as it happens, what each stage decides.
 
-    One is allowed, one denied, one waits for a person who is not there, one fails, one takes too long. At the end the
+    One is allowed, one denied, one would need a person to allow it and there is none, one fails, one takes too long.
+    And one asks you, if you take the tour at a terminal; elsewhere it is refused, since nobody is there. At the end the
     record tells the story of one of them again. The config, files, a plugin and the log stand in a temporary folder,
     which is removed at the end. Your own config is not read.
     """
@@ -97,16 +98,28 @@ async def _take(
     from dsh_runtime.cli.session import call_tool
 
     narrator.step(number, step)
+    if step.asks:
+        await _have_somebody_asked(narrator, host)
     trace.clear()
     result = await call_tool(host, step.tool, step.arguments, interruption)
     await trio.lowlevel.checkpoint()  # where an interrupted tour ends
-    kept = [(seen.stage, seen.outcome) for seen in trace] == list(step.promise)
-    narrator.moral(step, kept)
+    stages = tuple((seen.stage, seen.outcome) for seen in trace)
+    ending = next((ending for ending in step.endings if ending.stages == stages), None)
+    narrator.moral(step, ending)
     return {
         "title": step.title,
         "tool": step.tool,
         "arguments": dict(step.arguments),
         "stages": [seen.document() for seen in trace],
         "result": result_document(result),
-        "as_promised": kept,
+        "as_promised": ending is not None,
     }
+
+
+async def _have_somebody_asked(narrator: Narrator, host: Host) -> None:
+    """From now on ask whoever takes the tour, if they can be asked."""
+    from dsh_runtime.cli.asking import ask_at_terminal
+    from dsh_runtime.cli.demo.folder import PATIENCE
+
+    await ask_at_terminal(host)
+    narrator.asking(PATIENCE if host.ctx.approval.has_channel() else None)

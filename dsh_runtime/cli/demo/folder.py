@@ -9,13 +9,19 @@ from typing import Final
 from dsh_runtime.cli.errors import CliError
 from dsh_runtime.cli.installed import is_installed
 
-WHEELS: Final = ("greet", "fs", "permission-gate", "timeout")
+WHEELS: Final = ("greet", "fs", "shell", "permission-gate", "timeout", "approval-terminal")
 
 NOTES: Final = "Buy milk.\n"
 
 LOG: Final = "log.db"
 
+PATIENCE: Final = 60
+"""The seconds that a person has to answer."""
+
 _CONFIG: Final = """\
+[host]
+approval_timeout = PATIENCE
+
 [host.log]
 path = "log.db"               # every call is on record there
 
@@ -30,6 +36,13 @@ use = "fs"
 [plugin.config]
 roots = [ROOT]
 exclude = ["**/.env"]         # no file tool reads, lists or searches it, whatever the gate says
+
+[[plugin]]
+id = "shell"
+use = "shell"                 # runs commands; nothing is read from the surroundings of dsh-run
+
+[plugin.config]
+folder = ROOT
 
 [[plugin]]
 id = "slow"
@@ -52,6 +65,11 @@ reason = "secrets stay where they are"
 action = "ask"
 tools = ["fs_write", "fs_edit"]
 reason = "it changes a file"
+
+[[plugin.config.rules]]
+action = "ask"
+tools = ["shell_run"]
+reason = "a command can do anything"
 
 [[plugin]]
 id = "timeout"
@@ -91,7 +109,7 @@ def apply(ctx):
 def write_folder(folder: Path) -> Path:
     """Fill the folder; give back the config file."""
     files = {
-        "dsh.toml": _CONFIG.replace("ROOT", json.dumps(str(folder))),
+        "dsh.toml": _CONFIG.replace("ROOT", json.dumps(str(folder))).replace("PATIENCE", str(PATIENCE)),
         "slow.py": _PLUGIN,
         "notes.txt": NOTES,
         ".env": "TOKEN=not-a-real-one\n",

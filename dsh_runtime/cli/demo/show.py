@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from dsh_runtime.cli.demo.steps import Step
+from dsh_runtime.cli.demo.steps import Ending, Step
 from dsh_runtime.cli.demo.watch import Seen
 from dsh_runtime.cli.output import Output
 from dsh_runtime.cli.text import one_line
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from dsh_runtime.cli.record.story import Told
 
 _STAGE_WIDTH: Final = 14
-_GOOD: Final = ("allow", "success", "accept")
-_UNDECIDED: Final = ("ask", "unavailable", "accept, changed")
+_GOOD: Final = ("allow", "allowed-once", "success", "accept")
+_UNDECIDED: Final = ("ask", "unavailable", "expired", "accept, changed")
 
 
 class Narrator:
@@ -29,7 +29,7 @@ class Narrator:
 
     def begin(self, config: str, plugins: list[str]) -> None:
         """Say what the tour runs on."""
-        self._line(("One pipeline, five calls", "bold"))
+        self._line(("One pipeline, six calls", "bold"))
         self._line("Config ", (config, "cyan"), "; plugins ", (", ".join(plugins), "cyan"))
 
     def step(self, number: int, step: Step) -> None:
@@ -38,6 +38,15 @@ class Narrator:
         self._line("")
         self._line((f"{number}  {step.title}", "bold"))
         self._line("   ", (f"{step.tool}({_shown(step.arguments)})", "cyan"))
+
+    def asking(self, seconds: int | None) -> None:
+        """Say who is asked now, with so many seconds to answer, or that nobody is."""
+        if seconds is None:
+            self._line("   There is no terminal to ask anybody at.")
+        else:
+            self._line(
+                "   ", ("approval-terminal", "cyan"), f" is loaded now and asks you; you have {seconds} seconds."
+            )
 
     def seen(self, seen: Seen) -> None:
         """Tell what a stage did."""
@@ -57,13 +66,13 @@ class Narrator:
         self._told.append(detail)
         return news
 
-    def moral(self, step: Step, kept: bool) -> None:
-        """Close a call: what it shows, or that it went otherwise than promised."""
-        if kept:
-            self._line("   ", (step.moral, "italic"))
-        else:
-            promise = ", ".join(f"{stage} {outcome}" for stage, outcome in step.promise)
-            self._line("   ", ("Not as promised, which was: ", "bold red"), promise)
+    def moral(self, step: Step, ending: Ending | None) -> None:
+        """Close a call: what its ending shows, or that it went otherwise than promised."""
+        if ending is not None:
+            self._line("   ", (ending.moral, "italic"))
+            return
+        promises = [", ".join(f"{stage} {word}" for stage, word in ending.stages) for ending in step.endings]
+        self._line("   ", ("Not as promised, which was: ", "bold red"), "; or ".join(promises))
 
     def explain(self, told: Told) -> None:
         """Tell the story of a call from the record."""

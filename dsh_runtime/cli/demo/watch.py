@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from typing import Literal
 
 from attrs import field, frozen
 from dsh_hookspecs import (
     UNSET,
     Accept,
     ApprovalOutcome,
-    ApprovalRequest,
     Block,
     Context,
     PostToolDecision,
@@ -47,7 +47,7 @@ class Watcher:
     def apply(self, ctx: Context) -> None:
         """Listen to every stage."""
         ctx.on("tools/pre-execute", self.decided, prepend=True)
-        ctx.on("approval/request", self.asked, prepend=True)
+        ctx.on("approval/decided", self.answered)
         ctx.on("tools/execute", self.ran, prepend=True)
         ctx.on("tools/post-execute", self.accepted, prepend=True)
         ctx.on("tools/result", self.ended, prepend=True)
@@ -59,13 +59,9 @@ class Watcher:
         self.report(Seen("pre-execute", type(decision).__name__.lower(), reason))
         return decision
 
-    async def asked(
-        self, request: ApprovalRequest, next: Callable[[], Awaitable[ApprovalOutcome]]
-    ) -> ApprovalOutcome:
-        """A person was asked."""
-        outcome = await next()
-        self.report(Seen("approval", outcome))
-        return outcome
+    def answered(self, outcome: ApprovalOutcome | Literal["failed"], channel: str | None) -> None:
+        """A person was to be asked, and this came of it."""
+        self.report(Seen("approval", outcome, plugin=channel))
 
     async def ran(
         self, exec: ToolDispatchExecution, next: Callable[[], Awaitable[ToolExecutionResult]]

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
+import dsh_runtime.cli.asking as asking
+import dsh_runtime.cli.demo.folder as folder
 import dsh_runtime.cli.demo.steps as steps
-from dsh_runtime.cli.demo.steps import STEPS, Step
+from dsh_runtime.cli.demo.steps import STEPS, Ending, Step
 
 Run = Callable[..., Any]
 
@@ -48,13 +51,13 @@ def test_a_program_gets_the_tour_as_one_document(run: Run) -> None:
     document = json.loads(run("demo", "-o", "json").out)
     assert document["ok"] is True
     codes = [(call["result"]["error"] or {}).get("code") for call in document["calls"]]
-    assert codes == [None, "DENIED", "APPROVAL_UNAVAILABLE", None, "TOOL_TIMEOUT"]
-    assert [call["result"]["is_error"] for call in document["calls"]] == [False, True, True, True, True]
+    assert codes == [None, "DENIED", "APPROVAL_UNAVAILABLE", "APPROVAL_UNAVAILABLE", None, "TOOL_TIMEOUT"]
+    assert [call["result"]["is_error"] for call in document["calls"]] == [False, True, True, True, True, True]
 
 
 def test_a_promise_that_is_broken_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is shown is what happened, and the exit code says so."""
-    broken = Step("Wrong", "Never shown.", "greet", {"name": "Ada"}, (("result", "DENIED"),))
+    broken = Step("Wrong", "greet", {"name": "Ada"}, (Ending((("result", "DENIED"),), "Never shown."),))
     monkeypatch.setattr(steps, "STEPS", (broken,))
     ended = run("demo")
     assert ended.code == 1
@@ -62,10 +65,37 @@ def test_a_promise_that_is_broken_is_told(run: Run, monkeypatch: pytest.MonkeyPa
     assert "Never shown." not in ended.out
 
 
+def test_where_nobody_is_there_the_tour_says_so(run: Run) -> None:
+    """It waits for nobody, and ends well."""
+    ended = run("demo")
+    told = ended.out.partition("A call that a person is asked about")[2].partition("\n\n")[0].splitlines()
+    assert ended.code == 0
+    assert "   There is no terminal to ask anybody at." in told
+    assert "   approval      unavailable" in told
+    assert any(line.startswith("   result        APPROVAL_UNAVAILABLE by plugin 'gate'") for line in told)
+    assert told[-1].startswith("   Nobody is there, so the call was refused")
+
+
+def test_silence_at_the_terminal_is_no_yes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tour goes on when the person has let the time pass."""
+
+    async def say_nothing() -> Any:
+        await trio.sleep_forever()
+
+    async def ask_somebody_silent(host: Any) -> None:
+        host.ctx.on("approval/request", say_nothing)
+
+    monkeypatch.setattr(folder, "PATIENCE", 0.2)
+    monkeypatch.setattr(asking, "ask_at_terminal", ask_somebody_silent)
+    ended = run("demo")
+    assert ended.code == 0
+    assert "you have 0.2 seconds." in ended.out
+    assert "APPROVAL_EXPIRED" in ended.out
+    assert "Nobody answered in time" in ended.out
+
+
 def test_wheels_that_are_missing_are_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the line that installs them."""
-    import dsh_runtime.cli.demo.folder as folder
-
     monkeypatch.setattr(folder, "is_installed", lambda name: name != "timeout")
     assert run("demo") == (
         2,
