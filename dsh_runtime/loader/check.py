@@ -11,7 +11,6 @@ from attrs import Attribute
 
 from .errors import ConfigProblem, KeyPath, did_you_mean, format_path, kind_of, quoted, shorten
 from .nodes import Array, Leaf, Node, Table, to_plain, walk
-from .pin import check_pins
 from .settings import HostSettings, UnexpectedValueError, check_setting, known_settings, table_of
 from .target import BadUseError, parse_use
 
@@ -29,7 +28,10 @@ def check_shape(root: Table) -> Iterator[ConfigProblem]:
     yield from _check_includes(root.entries.get("include"))
     yield from _check_host(root.entries.get("host"))
     yield from _check_rows(root.entries.get("plugin"))
-    yield from check_pins(root.entries.get("pins"), _ID)
+    if "pins" in root.entries:
+        from .pin import check_pins  # which takes a millisecond that most hosts can save
+
+        yield from check_pins(root.entries["pins"], _ID)
 
 
 def is_valid_id(node: Node | None) -> bool:

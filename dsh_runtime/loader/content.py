@@ -116,6 +116,8 @@ def _owner(row: PluginRow, source: Path) -> Distribution | None:
     if plugin is not None:
         return next(iter(distributions(name=plugin.distribution)), None)
     for candidate in distributions():
+        if source.name not in (candidate.read_text("RECORD") or ""):
+            continue  # most of them, at the price of a look
         listed = _listed_files(candidate)
         if listed is not None and _lists(candidate, listed, source):
             return candidate

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import ConfigError, ConfigProblem
 from .include import Gathering
 from .merge import merge_layers
 from .model import HostConfig, HostSettings, PluginRow, Trace, trace_of
 from .nodes import Array, Node, Table, UnusableValueError, build_tree, to_plain
-from .pin import build_pins
 from .settings import build_settings
+
+if TYPE_CHECKING:
+    from .pin import Pin
 
 MAX_ROWS = 1_000
 
@@ -71,11 +73,19 @@ def _build(merged: Table, gathering: Gathering) -> HostConfig:
     return HostConfig(
         rows=tuple(_build_row(row, trace.below("plugin", index)) for index, row in enumerate(_rows(merged))),
         host=_build_settings(merged.entries["host"]),
-        pins=build_pins(merged.entries.get("pins")),
+        pins=_build_pins(merged.entries.get("pins")),
         sources=tuple(gathering.sources),
         value_files=tuple(dict.fromkeys(gathering.value_files)),
         trace=trace,
     )
+
+
+def _build_pins(node: Node | None) -> Mapping[str, Pin] | None:
+    if node is None:
+        return None
+    from .pin import build_pins  # which takes a millisecond that most hosts can save
+
+    return build_pins(node)
 
 
 def _build_row(row: Table, trace: Trace) -> PluginRow:

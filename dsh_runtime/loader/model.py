@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
 from .errors import KeyPath, Location
 from .nodes import Leaf, Table, walk
-from .pin import Pin
 from .settings import HostSettings
+
+if TYPE_CHECKING:
+    from .pin import Pin
 
 __all__ = ["NO_TRACE", "HostConfig", "HostSettings", "PluginRow", "Trace"]
 

@@ -32,10 +32,8 @@ class Pin:
     version: str | None = None
 
 
-def check_pins(node: Node | None, valid_id: re.Pattern[str]) -> Iterator[ConfigProblem]:
+def check_pins(node: Node, valid_id: re.Pattern[str]) -> Iterator[ConfigProblem]:
     """Yield everything that is wrong with the table ``pins`` of one file."""
-    if node is None:
-        return
     if not isinstance(node, Table):
         yield ConfigProblem(("pins",), f"'pins' is no table; {_REMEDY}", node.where)
         return
@@ -62,10 +60,9 @@ def _check_pin(pin: Table, path: KeyPath) -> Iterator[ConfigProblem]:
         yield ConfigProblem((*path, "digest"), message, (digest or pin).where)
 
 
-def build_pins(node: Node | None) -> Mapping[str, Pin] | None:
-    """The pins of a checked table; ``None`` where there is none, and plugins are not pinned."""
-    if not isinstance(node, Table):
-        return None
+def build_pins(node: Node) -> Mapping[str, Pin]:
+    """The pins of a checked table."""
+    assert isinstance(node, Table)
     return {row_id: _build_pin(pin) for row_id, pin in node.entries.items() if isinstance(pin, Table)}
 
 

@@ -347,7 +347,7 @@ def test_pins_cost_nothing_where_there_are_none() -> None:
     program = (
         "import sys, trio\nfrom dsh_runtime import open_host\n"
         "async def main():\n    async with open_host({'plugin': [{'id': 'greet', 'use': 'greet'}]}): pass\n"
-        "trio.run(main)\nprint([n for n in sys.modules if n.endswith(('.content', '.pinned'))])\n"
+        "trio.run(main)\nprint([n for n in sys.modules if n.endswith(('.content', '.pin', '.pinned'))])\n"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
