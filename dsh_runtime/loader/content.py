@@ -139,7 +139,7 @@ def _listed_files(owner: Distribution) -> dict[str, str] | None:
 def _belongs(path: str) -> bool:
     """Whether a listed file came with the wheel and stands among its modules."""
     parts = PurePosixPath(path).parts
-    if not parts or path.startswith(("/", "\\")) or ".." in parts or "__pycache__" in parts or path.endswith(".pyc"):
+    if not parts or path.startswith(("/", "\\")) or ".." in parts or "__pycache__" in parts:
         return False
     return not (parts[0].endswith(".dist-info") and parts[-1] in _OF_THE_INSTALLER)
 

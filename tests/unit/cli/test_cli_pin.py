@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import stat
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsh_runtime.cli.plugins.pin_text import CannotEditError, edit_pins
+from dsh_runtime.loader.discover import forget_installed
 from dsh_runtime.loader.pin import Pin
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "loader"))  # the kit stands beside the loader's tests
+from wheel_kit import install_wheel
 
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]
@@ -188,6 +193,41 @@ def test_what_the_host_would_load_by_itself_has_to_be_pinned_too(run: Run, confi
         "error: the plugin 'mcp-server' is installed, but this config has [pins], and no plugin 'mcp-server'; "
         "add it (id = \"mcp-server\", use = \"mcp-server\") and run 'dsh-run plugins pin'\n"
     )
+
+
+def test_a_wheel_that_was_changed_where_it_is_installed_is_not_pinned(
+    run: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is installed anew, or the change becomes a wheel."""
+    site = tmp_path / "site"
+    site.mkdir()
+    install_wheel(site, "zz-gate", {"zz_gate/__init__.py": PLUGIN}, entry="zz_gate")
+    (site / "zz_gate/__init__.py").write_text(PLUGIN + "# changed\n")
+    monkeypatch.syspath_prepend(site)
+    forget_installed()
+    text = write("dsh.toml", '[[plugin]]\nid = "gate"\nuse = "zz-gate"\n').read_text()
+    ended = run("plugins", "pin")
+    forget_installed()
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == (
+        "error: plugin 'gate' (use = 'zz-gate') cannot be pinned: zz_gate/__init__.py of zz-gate 1.0 was changed where "
+        "it is installed; install the wheel again\n"
+    )
+    assert (tmp_path / "dsh.toml").read_text() == text
+
+
+def test_an_edit_that_somebody_makes_meanwhile_is_not_lost(
+    run: Run, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def edit_slowly(text: str, pins: dict[str, Pin]) -> str:
+        config.write_text(ROWS + "# mine\n")
+        return edit_pins(text, pins)
+
+    monkeypatch.setattr("dsh_runtime.cli.plugins.pinning.edit_pins", edit_slowly)
+    ended = run("plugins", "pin")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "error: 'dsh.toml' was changed meanwhile, and is left as it is; run this again\n"
+    assert config.read_text() == ROWS + "# mine\n"
 
 
 # The text.

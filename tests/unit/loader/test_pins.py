@@ -116,6 +116,15 @@ def test_a_module_that_did_not_come_with_the_wheel_is_named(gate: Path, path: st
     assert content().faults == (path,)
 
 
+def test_a_wheel_may_bring_bytecode_alone(site: Path) -> None:
+    """What it lists is its own, and counts."""
+    install_wheel(site, "zz-gate", {"zz_gate/__init__.py": "", "zz_gate/_rules.pyc": "x"}, entry="zz_gate")
+    before = content()
+    assert before.faults == ()
+    (site / "zz_gate/_rules.pyc").write_text("y")
+    assert content().faults == ("zz_gate/_rules.pyc",)
+
+
 def test_a_record_that_was_made_to_fit_a_change_has_another_digest(gate: Path) -> None:
     """Whoever changes the files and the RECORD with them is seen by the pin."""
     before = content()
