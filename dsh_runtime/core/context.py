@@ -154,13 +154,13 @@ class Context:
         """Tell every listener; what one raises is logged and harms nobody else."""
         house = self.fiber.house
         self._declared(event, "emit")
-        emit(house.events.listeners(event, house.scopes.chain(scope)), *args)
+        emit(house.events.listeners(event, house.scopes.hearing(scope)), *args)
 
     async def waterfall(self, event: str, *args: Any, default: Any, scope: Hashable | None = None) -> Any:
         """Run a waterfall and give back its answer; ``default`` is what the end of the chain answers."""
         house = self.fiber.house
         declared = self._declared(event, "waterfall")
-        listeners = house.events.listeners(event, house.scopes.chain(scope))
+        listeners = house.events.listeners(event, house.scopes.hearing(scope))
         return await waterfall(declared, listeners, args, default)
 
     def _declared(self, event: str, mode: str) -> Any:

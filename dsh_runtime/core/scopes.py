@@ -139,6 +139,14 @@ class ScopeTree:
             key = self._parent_of(key)
         return tuple(chain)
 
+    def hearing(self, key: Hashable | None) -> tuple[Hashable, ...]:
+        """The scopes in which a dispatch for ``key`` is heard: its chain, or none where nobody has opened the key.
+
+        A key that is no scope has no listeners, and whatever is kept by chain is to keep nothing of it.
+        """
+        chain = self.chain(key)
+        return chain if chain and self.is_open(chain[0]) else ()
+
     def is_open(self, key: Hashable) -> bool:
         """Whether the key has been bound and not closed."""
         return self.owner(key) is not None

@@ -38,9 +38,10 @@ class Asking:
         self._desk = desk
         self._host = kernel.root
         self._event = kernel.events.get(REQUEST, self._host.id)
-        self._channels = kernel.events.listeners(REQUEST, self.scopes)
-        self._asked = kernel.events.listeners("approval/asked", self.scopes)
-        self._decided = kernel.events.listeners("approval/decided", self.scopes)
+        hearing = kernel.scopes.hearing(request.exec.agent)
+        self._channels = kernel.events.listeners(REQUEST, hearing)
+        self._asked = kernel.events.listeners("approval/asked", hearing)
+        self._decided = kernel.events.listeners("approval/decided", hearing)
 
     def leave_unasked(self) -> ApprovalOutcome:
         """Decide without asking anybody."""

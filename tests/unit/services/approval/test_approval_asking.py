@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -219,6 +221,22 @@ async def test_only_channels_of_the_calls_scope_are_asked(desk: Any) -> None:
     desk.host.ctx.on("approval/request", channel("host"))
     await desk.ask(agent=outer.key)
     assert sorted(asked) == ["host", "outer"]
+
+
+async def test_no_trace_is_kept_of_an_agent_that_is_no_scope(desk: Any) -> None:
+    """An embedding application may give each call an agent of its own."""
+
+    class Agent:
+        pass
+
+    await desk.channel("person", lambda: "allowed-once")
+    agent = Agent()
+    assert await desk.ask(agent=agent) == "allowed-once"
+    desk.asked.clear()
+    gone = weakref.ref(agent)
+    del agent
+    gc.collect()
+    assert gone() is None
 
 
 async def test_observers_of_a_scope_hear_of_its_calls(desk: Any) -> None:
