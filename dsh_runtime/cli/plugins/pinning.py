@@ -100,7 +100,7 @@ def _replace(file: Path, text: str, edited: str) -> None:
             stream.write(edited.encode("utf-8"))
         os.chmod(name, file.stat().st_mode)
         if file.read_bytes() != text.encode("utf-8"):
-            raise CliError(f"'{file}' was changed meanwhile, and is left as it is; run this again")
+            raise CliError(f"'{file.name}' was changed meanwhile, and is left as it is; run this again")
         os.replace(name, file)
     except BaseException:
         with contextlib.suppress(OSError):
