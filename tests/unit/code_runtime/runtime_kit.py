@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,17 @@ async def run_one(code: str, bridge: Recorder | None = None, **config: Any) -> C
         return await run(service, code, bridge)
 
 
+async def kinds(codes: Iterable[str], bridge: Recorder | None = None, **config: Any) -> dict[str, str]:
+    """How each of several programs ended, one after the other on one host."""
+    async with runtime(**config) as service:
+        return {code: kind(await run(service, code, bridge and Recorder())) for code in codes}
+
+
+def all_of(codes: Iterable[str], kind: str) -> dict[str, str]:
+    """The same ending for all."""
+    return dict.fromkeys(codes, kind)
+
+
 def kind(outcome: CodeOutcome) -> str:
     """How a run has ended, with the whole outcome where that is a surprise."""
     return outcome.failure.kind if outcome.failure is not None else "ended"
@@ -133,3 +144,10 @@ def processes_of(user: int) -> list[int]:
                 if f"Uid:\t{user}\t" in Path(f"/proc/{name}/status").read_text():
                     found.append(int(name))
     return found
+
+
+async def eventually(check: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Wait for what the system is about to do, and cannot be waited for in another way."""
+    with trio.fail_after(seconds):
+        while not check():  # noqa: ASYNC110
+            await trio.sleep(0.005)

@@ -160,7 +160,7 @@ async def test_a_traceback_has_the_programs_own_lines_with_their_numbers() -> No
     failure = (await run_one(code)).failure
     assert failure is not None
     assert failure.kind == "exception"
-    assert 'File "<program>", line 6, in program\n    parse(\'{\')' in failure.traceback
+    assert "File \"<program>\", line 6, in program\n    parse('{')" in failure.traceback
     assert 'File "<program>", line 4, in parse' in failure.traceback
     assert "json/decoder" not in failure.traceback
     assert failure.message.startswith("json.decoder.JSONDecodeError: Expecting property name")

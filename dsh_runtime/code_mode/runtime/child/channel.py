@@ -26,6 +26,7 @@ class Channel:
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
+        self._descriptor = connection.fileno()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._heard: Callable[[list[Any]], None] = _ignore
         self._listening = False
@@ -88,6 +89,10 @@ class Channel:
             self._socket.sendall(frames[0][count:])
             for frame in frames[1:]:
                 self._socket.sendall(frame)
+
+    def send_raw(self, frame: bytes) -> None:
+        """Send a frame that was made beforehand: this takes no memory."""
+        os.write(self._descriptor, frame)
 
     def _sent(self, data: memoryview) -> int:
         try:

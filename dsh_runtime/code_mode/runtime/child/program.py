@@ -25,8 +25,11 @@ from .trace import cut, message_of, trace_of
 from .values import encode
 from .wire import framed
 
-_RESERVE = 2 * 1024 * 1024
+_RESERVE = 8 * 1024 * 1024
 _OUT_OF_MEMORY = b'["fail","memory","MemoryError","the program ran out of memory; its traceback is not known"]'
+
+
+_OUT_OF_MEMORY_FRAME = framed(_OUT_OF_MEMORY)
 
 
 def run(descriptor: int, order: Order, parent: int) -> NoReturn:
@@ -101,21 +104,29 @@ class Runner:
         self._end(message)
 
     def _end(self, message: bytes) -> None:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(BaseException):
-                stream.flush()
-        self._channel.send_last(message)
+        try:
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(BaseException):
+                    stream.flush()
+            self._channel.send_last(message)
+        except MemoryError:
+            self._channel.send_raw(_OUT_OF_MEMORY_FRAME)
         self._leave(0)
 
     def _failure(self, error: BaseException) -> bytes:
         self._reserve = None
         try:
-            kind = "memory" if isinstance(error, MemoryError) else "exception"
+            kind = "memory" if _lacks_memory(error) else "exception"
             return json.dumps(["fail", kind, message_of(error), trace_of(error)]).encode()
         except MemoryError:
             return _OUT_OF_MEMORY
         except BaseException:  # the program's own __str__, say
             return json.dumps(["fail", "exception", cut(type(error).__name__, 200), ""]).encode()
+
+
+def _lacks_memory(error: BaseException) -> bool:
+    # CPython 3.11 sets no exception where a frame finds no memory, and then complains of itself.
+    return isinstance(error, MemoryError) or (type(error) is SystemError and "without exception set" in str(error))
 
 
 def _print_by_the_line() -> None:

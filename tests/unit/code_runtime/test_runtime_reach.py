@@ -1,0 +1,133 @@
+"""What a program can reach of the host and of other programs: nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from runtime_kit import Recorder, descendants, kind, run, run_one, runtime
+
+
+async def test_the_hosts_environment_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DSH_TEST_SECRET", "hunter2")
+    code = f"""
+import os
+found = [k for k in os.environ if "SECRET" in k]
+for pid in [os.getppid(), {os.getpid()}, {os.getppid()}, 1]:
+    for name in ("environ", "mem", "fd", "maps", "cmdline"):
+        path = f"/proc/{{pid}}/{{name}}"
+        try:
+            found.append(os.listdir(path) if name == "fd" else open(path, "rb").read())
+        except OSError:
+            pass
+return repr(found)
+"""
+    assert (await run_one(code)).result == "[]"
+
+
+async def test_the_hosts_files_cannot_be_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("hunter2")
+    code = f"""
+import os
+found = []
+for path in ({str(secret)!r}, "/etc/passwd", "/etc/hosts", {__file__!r}, "/proc/self/environ"):
+    try: found.append(open(path).read())
+    except OSError: pass
+for path in ("/", "/etc", "/tmp", "/home", "/proc", {str(tmp_path)!r}):
+    try: found.append(os.listdir(path))
+    except OSError: pass
+return found
+"""
+    assert (await run_one(code)).result == []
+
+
+async def test_the_hosts_descriptors_are_not_there(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("hunter2")
+    with secret.open() as file:
+        os.set_inheritable(file.fileno(), True)
+        code = """
+import os, stat
+found = []
+for fd in range(200):
+    try: found.append(stat.S_ISREG(os.fstat(fd).st_mode))
+    except OSError: pass
+return [any(found), len(found) < 15]
+"""
+        assert (await run_one(code)).result == [False, True]
+
+
+NOT_ALLOWED = [
+    "os.kill(os.getppid(), 9)",
+    "os.kill(os.getppid(), 0)",
+    f"os.kill({os.getpid()}, 9)",
+    "os.killpg(os.getpgid(os.getppid()), 9)",
+    "signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 9)",
+    "ctypes.CDLL(None, use_errno=True).ptrace(16, os.getppid(), 0, 0) and 1 / 0",
+    "os.setuid(0)",
+    "os.setgroups([0])",
+    "os.fork()",
+    "os.execv('/bin/sh', ['sh'])",
+    "subprocess.run(['true'])",
+    "multiprocessing.get_context('fork').Process(target=print).start()",
+    "socket.socket()",
+    "socket.socket(socket.AF_UNIX)",
+    "socket.create_connection(('127.0.0.1', 9))",
+    "ctypes.CDLL(None, use_errno=True).shmget(0, 4096, 0o1600) < 0 and 1 / 0",
+    "os.memfd_create('x')",
+    "open('/tmp/dsh-left', 'w')",
+    "open('left', 'w')",
+    "os.mkdir('left')",
+    "os.mkfifo('left')",
+    "os.symlink('/', 'left')",
+    "os.rename('.', '/tmp/x')",
+    "open('/dev/shm/dsh-left', 'w')",
+    "open('/proc/self/oom_score_adj', 'w').write('-1000')",
+    "resource.setrlimit(resource.RLIMIT_CPU, (999, 999))",
+    "resource.setrlimit(resource.RLIMIT_AS, (-1, -1))",
+    "[os.pipe() for _ in range(200)]",
+    "[threading.Thread(target=time.sleep, args=(60,)).start() for _ in range(300)]",
+]
+
+
+async def test_what_is_not_allowed_is_an_exception() -> None:
+    start = "import ctypes, multiprocessing, os, resource, signal, socket, subprocess, threading, time\n"
+    async with runtime() as service:
+        for attempt in NOT_ALLOWED:
+            outcome = await run(service, start + attempt)
+            assert (attempt, kind(outcome)) == (attempt, "exception")
+    assert not os.path.exists("/tmp/dsh-left")
+
+
+async def test_a_signal_to_everybody_reaches_nobody() -> None:
+    bridge = Recorder()
+    async with runtime(spares=3) as service, trio.open_nursery() as nursery:
+        nursery.start_soon(run, service, "return await tools.forever({})", bridge)
+        await bridge.started.wait()
+        await service.settle()
+        before = descendants()
+        await run(service, "import os\ntry: os.kill(-1, 9)\nexcept OSError: pass")
+        await service.settle()
+        assert bridge.under_way == 1
+        assert len(descendants() & before) >= len(before) - 2  # but for the worker that was used
+        bridge.ending.set()
+
+
+async def test_a_program_never_runs_as_root() -> None:
+    code = "import os\nreturn [*os.getresuid(), *os.getresgid(), *os.getgroups()]"
+    ids: Any = (await run_one(code)).result
+    assert (len(set(ids[:3])), 0 in ids[:3]) == (1, False)
+    if os.geteuid() == 0:
+        assert (0 in ids, len(ids)) == (False, 6)
+
+
+async def test_no_two_programs_of_a_root_host_share_a_user() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("the host is not root: its programs run as its own user")
+    async with runtime() as service:
+        users = {(await run(service, "import os\nreturn os.getuid()")).result for _ in range(5)}
+    assert len(users) == 5
