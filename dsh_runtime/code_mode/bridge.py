@@ -7,7 +7,7 @@ overlap in a pool, an exclusive one waits for all and has the pool to itself.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,10 +39,18 @@ _ENDED: Final = "the program has ended"
 
 
 class ToolBridge:
-    """The bridge of one program. ``exec`` is that of its ``run_code`` call."""
+    """The bridge of one program. ``exec`` is that of its ``run_code`` call, ``numbers`` what its sub-calls go by."""
 
-    def __init__(self, tools: ToolRuntime, exec: ToolRunContext, log: DispatchLog, config: CodeModeConfig) -> None:
+    def __init__(
+        self,
+        tools: ToolRuntime,
+        exec: ToolRunContext,
+        log: DispatchLog,
+        config: CodeModeConfig,
+        numbers: Iterator[int],
+    ) -> None:
         self._exec = exec
+        self._numbers = numbers
         self._log = log
         self._config = config
         self._line = Line(tools, config.max_parallel)
@@ -65,7 +73,7 @@ class ToolBridge:
         self._count += 1
         outer = self._exec
         call = ToolExecutionInput(
-            call_id=f"{outer.call_id}:code:{self._count}",
+            call_id=f"{outer.call_id}:code:{next(self._numbers)}",
             name=name,
             arguments=arguments,
             signal=self._signal,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import trio
-from dsh_hookspecs import GenericCall, ToolRunContext
+from dsh_hookspecs import ExecutionToken, GenericCall, ToolRunContext
 
 from dsh_runtime.code_mode.bridge import ToolBridge
 from dsh_runtime.code_mode.dispatch_log import DispatchLog
@@ -47,12 +49,16 @@ class Runner:
         self._ctx = ctx
         self._people = people
         self._config = config
+        # Where a wrapper runs the body again, the sub-calls of that run have ids of their own.
+        self._numbers: WeakKeyDictionary[ExecutionToken, Iterator[int]] = WeakKeyDictionary()
 
     async def execute(self, args: Any, exec: ToolRunContext) -> Any:
         """The tool's body."""
         runtime: CodeRuntime = self._ctx.code_runtime
         machine = self._ctx.tools.machine
-        bridge = ToolBridge(self._ctx.tools, exec, DispatchLog(self._ctx, machine, exec), self._config)
+        numbers = self._numbers.setdefault(exec.token, itertools.count(1))
+        log = DispatchLog(self._ctx, machine, exec)
+        bridge = ToolBridge(self._ctx.tools, exec, log, self._config, numbers)
         with self._people.watching(exec) as stopwatch:
             program = CodeProgram(args["code"], exec.signal, bridge, stopwatch.seconds)
             outcome = await _to_rest(runtime, program)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # the kit stands beside the tests, which are no package
-pytest.register_assert_rewrite("core_kit", "pipeline_kit", "pipeline_plans")
+pytest.register_assert_rewrite("core_kit", "pipeline_kit", "pipeline_plans", "code_kit")
 
 
 @pytest.fixture
