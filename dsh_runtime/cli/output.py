@@ -64,8 +64,8 @@ class Output:
 
             self.show(table(header, rows))
         else:
-            heading = [title.upper() for title in header]
-            self._write("".join(f"{visible(line)}\n" for line in columns([heading, *rows])))
+            cells = [[title.upper() for title in header], *([visible(cell) for cell in row] for row in rows)]
+            self._write("".join(f"{line}\n" for line in columns(cells)))
 
     def document(self, document: Any) -> None:
         """Write one JSON document: on one line, unless it goes to a terminal."""

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 Part: TypeAlias = "str | tuple[str, str]"
 """A piece of a line: a text, or a text and the style that it has on a terminal."""
 
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Control characters but tab and newline, and those that turn the direction of a text."""
+_PLAIN: Final = re.compile("[\t\n -~]*")
+"""What nearly every text is made of."""
 
 
 def visible(text: str) -> str:
-    """The text with every character that could steer a terminal written out."""
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    """The text, its tabs and line breaks, with everything else written out that could steer a terminal or hide."""
+    if _PLAIN.fullmatch(text):
+        return text
+    from dsh_runtime.cards import unseen
+
+    return "\n".join(map(unseen.visible, text.split("\n")))
 
 
 def one_line(text: str) -> str:

@@ -17,10 +17,17 @@ from dsh_runtime.cli.text import columns, counted, first_line, one_line, shorten
         ("over\rwritten\x07", "over\\rwritten\\x07"),
         ("\x9b2J", "\\x9b2J"),
         ("user\u202etxt.exe", "user\\u202etxt.exe"),
+        ("rm\u200b -rf\ufeff", "rm\\u200b -rf\\ufeff"),
+        ("left\u200eright\u200f\u061c", "left\\u200eright\\u200f\\u061c"),
+        ("so\u00adft, \u3164blank", "so\\xadft, \\u3164blank"),
+        ("a\u2028b\u2029c", "a\\u2028b\\u2029c"),
+        ("tag\U000e0041", "tag\\U000e0041"),
+        ("lone\ud800", "lone\\ud800"),
+        ("z" + "\u0301" * 6, "z" + "\u0301" * 4 + "\\u0301" * 2),
     ],
 )
-def test_nothing_in_a_text_can_steer_a_terminal(text: str, shown: str) -> None:
-    """Escape sequences and turned directions are written out."""
+def test_nothing_in_a_text_can_steer_a_terminal_or_hide(text: str, shown: str) -> None:
+    """Escape sequences, turned directions and what has no width are written out."""
     assert visible(text) == shown
 
 
