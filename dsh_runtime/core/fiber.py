@@ -77,6 +77,8 @@ class Fiber:
         self.provided: dict[tuple[object, str], tuple[Entry, Callable[[], Any]]] = {}
         self.realms: dict[str, object] = dict(parent.realms) if parent is not None else {}
         self.mounted_as: tuple[EffectStack, Step] | None = None
+        #: The task that runs its apply(), for who wants to see where it stands.
+        self.runner: trio.lowlevel.Task | None = None
         self._seq = itertools.count()
         self._wants_disposal = False
         self._wants_restart = False
@@ -181,6 +183,7 @@ class Fiber:
     async def run(self) -> None:
         """Carry out wishes until the fiber is disposed."""
         current_fiber.set(self)
+        self.runner = trio.lowlevel.current_task()
         with trio.CancelScope(shield=True):
             if self.error is not None:
                 self._fail(self.error)
@@ -402,6 +405,7 @@ class Fiber:
     def _finish(self) -> None:
         self.stack.closed = True
         self._set(State.DISPOSED)
+        self.runner = None
         if self.mounted_as is not None:
             stack, step = self.mounted_as
             stack.drop(step)

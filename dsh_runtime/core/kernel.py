@@ -73,11 +73,23 @@ class Kernel(House):
 
     # Mounting.
 
-    def mount(self, ctx: Context, plugin: Any, config: Any, *, fiber_id: str | None, optional: bool) -> Fiber:
-        """Make a fiber below ``ctx``, in its house; its plugin is applied when its turn comes."""
+    def mount(
+        self,
+        ctx: Context,
+        plugin: Any,
+        config: Any,
+        *,
+        fiber_id: str | None,
+        optional: bool,
+        path: tuple[int, ...] | None = None,
+    ) -> Fiber:
+        """Make a fiber below ``ctx``, in its house; its plugin is applied when its turn comes.
+
+        It stands at ``path`` in every order, or else behind what ``ctx`` has registered so far.
+        """
         spec = read_plugin(plugin)
         house = ctx.fiber.house
-        fiber = Fiber(self, ctx, spec, house.free_id(fiber_id or spec.name), house)
+        fiber = Fiber(self, ctx, spec, house.free_id(fiber_id or spec.name), house, path)
         fiber.optional = fiber.optional or optional
         step = ctx.stack.add(fiber.end, f"plugin {fiber.id!r}", bounded=False)
         fiber.mounted_as = (ctx.stack, step)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -52,6 +53,9 @@ class Stage(House):
         self._added: dict[Fiber, Context] = {}
         self._tasks: list[BackgroundTask] = []
         self._granting = trio.CancelScope()
+        self._began: dict[Fiber, float] = {}
+        #: How many seconds apply() of each fiber took.
+        self.took: dict[Fiber, float] = {}
         ledger.watch(SERVICE, self.service_entries_changed)
         kernel.nursery.start_soon(self._grant, name="staged plugin turns")
 
@@ -128,6 +132,14 @@ class Stage(House):
 
     def _stays(self, fiber: Fiber | None) -> bool:
         return fiber is not None and fiber not in self.ledger.replaces
+
+    def state_changed(self, fiber: Fiber, old: State) -> None:
+        """Look again at services and turns, and note how long an ``apply`` took."""
+        if fiber.state is State.LOADING:
+            self._began[fiber] = perf_counter()
+        elif old is State.LOADING:
+            self.took[fiber] = perf_counter() - self._began[fiber]
+        super().state_changed(fiber, old)
 
     def something_changed(self) -> None:
         """Wake whoever waits in :meth:`next_change`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -77,7 +78,15 @@ class Host:
     ctx: Context
     config: HostConfig
     plugins: list[LoadedPlugin] = field(factory=list)
+    #: When the host was opened, on the clock of files: what is newer has not been loaded.
+    opened_at: int = field(factory=time.time_ns)
+    #: Below which position the rows of the config stand.
+    block: int = 0
     _reload: Reloader | None = None
+
+    def path_of(self, row: int) -> tuple[int, ...]:
+        """The position of a row of the config, by its number."""
+        return self.block, row
 
     @property
     def reload(self) -> Reloader:
@@ -130,16 +139,7 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
 
     async def _start(self, ctx: Context, config: HostConfig) -> Host:
         settings = config.host
-        install(
-            ctx,
-            ToolSettings(
-                max_depth=settings.max_depth,
-                policy_timeout=_limit(config, "policy_timeout"),
-                threads=settings.threads,
-                drain_timeout=settings.drain_timeout,
-                presentation=settings.presentation,
-            ),
-        )
+        install(ctx, tool_settings(config))
         install_approval(ctx, ApprovalSettings(settings.approval, settings.approval_timeout))
         install_prompt(ctx)
         host = Host(ctx, config)
@@ -151,10 +151,11 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
             if runs_programs(config):
                 fibers = mount_code_mode(ctx, settings.code)
                 host.plugins += [LoadedPlugin(name, None, fiber) for name, fiber in fibers.items()]
-            for row in config.rows:
+            host.block = ctx.fiber.next_seq()
+            for number, row in enumerate(config.rows):
                 if row.enabled:
                     with watch.importing(row.id):
-                        plugin = _mount_row(ctx, row, refused.get(row.id))
+                        plugin = _mount_row(ctx, row, host.path_of(number), refused.get(row.id))
                     host.plugins.append(plugin)
             host.plugins.extend(_mount_object(ctx, plugin) for plugin in self._objects)
             limit = _limit(config, "start_timeout")
@@ -178,6 +179,19 @@ def _check_trio() -> None:
         trio.lowlevel.current_task()
     except RuntimeError:
         raise RuntimeError("open_host needs trio: run it with trio.run, not with asyncio or by hand") from None
+
+
+def tool_settings(config: HostConfig) -> ToolSettings:
+    """The settings of the pipeline."""
+    settings = config.host
+    return ToolSettings(
+        max_depth=settings.max_depth,
+        policy_timeout=_limit(config, "policy_timeout"),
+        threads=settings.threads,
+        drain_timeout=settings.drain_timeout,
+        reload_wait=settings.reload_wait,
+        presentation=settings.presentation,
+    )
 
 
 def _limit(config: HostConfig, name: str) -> float | None:
@@ -211,15 +225,22 @@ def _refused_by_pins(config: HostConfig, *, strict: bool) -> dict[str, PluginLoa
     return refused
 
 
-def _mount_row(ctx: Context, row: PluginRow, refusal: PluginLoadError | None = None) -> LoadedPlugin:
+def config_of(row: PluginRow) -> RowConfig:
+    """The config of a row as a fiber is mounted with it."""
+    return RowConfig(row.config, row.id, row.trace.below("config"))
+
+
+def _mount_row(
+    ctx: Context, row: PluginRow, path: tuple[int, ...], refusal: PluginLoadError | None = None
+) -> LoadedPlugin:
     """Import and mount what a row names; what goes wrong is kept, so that all problems are told at once."""
-    config = RowConfig(row.config, row.id, row.trace.below("config"))
     try:
         if refusal is not None:
             raise refusal
         plugin = resolve_plugin(row)
         read_plugin(plugin)
-        fiber = ctx.plugin(plugin, config, id=row.id, optional=row.optional)
+        kernel = ctx.fiber.kernel
+        fiber = kernel.mount(ctx, plugin, config_of(row), fiber_id=row.id, optional=row.optional, path=path)
     except Exception as error:
         if row.optional:
             _log.warning("optional plugin %r is not loaded: %s", row.id, error, extra={"dsh_failed": row.id})
@@ -260,21 +281,23 @@ def why_not_active(plugin: LoadedPlugin) -> list[ConfigProblem]:
     if error is not None:
         place = place_of(error)
         where = f" at {place}" if place is not None else ""
-        text = f"plugin {plugin.id!r} failed{where}: {summary_of(error)}{_remedy_for(error)}"
+        text = f"plugin {plugin.id!r} failed{where}: {summary_of(error)}{remedy_for(error)}"
         return [ConfigProblem((), text, origin)]
     if fiber is None or fiber.state is State.ACTIVE:
         return []
-    return [ConfigProblem((), _waiting(fiber), origin)]
+    return [ConfigProblem((), waiting_text(fiber), origin)]
 
 
-def _remedy_for(error: BaseException) -> str:
+def remedy_for(error: BaseException) -> str:
+    """What to do about an error of a plugin's code, as the end of a message."""
     if isinstance(error, (SystemExit, KeyboardInterrupt)):
         return "; a plugin cannot end the host: raise an error that says what is wrong"
     # What the host raises on purpose says itself what to do.
     return "" if isinstance(error, HarnessError) else "; mend it, or remove it from the config"
 
 
-def _waiting(fiber: Fiber) -> str:
+def waiting_text(fiber: Fiber) -> str:
+    """What a fiber waits for, and what to do."""
     names = ", ".join(map(repr, fiber.missing)) or "a turn"
     near = [other for name in fiber.missing for other in fiber.kernel.near_services(name)]
     circle = fiber.kernel.circle_of(fiber)

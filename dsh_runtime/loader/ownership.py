@@ -42,7 +42,7 @@ def is_python(filename: str) -> bool:
 
 def roots_of(source: Any) -> tuple[str, ...]:
     """The files and folders (these with a closing separator) that a plugin's code stands in; the host's has none."""
-    module = _module_of(source)
+    module = module_of(source)
     if module is None:
         return ()
     package = _package_of(module.__name__)
@@ -91,7 +91,8 @@ def place_of_frame(frame: FrameType) -> Location:
     return Location(frame.f_code.co_filename, frame.f_lineno or frame.f_code.co_firstlineno)
 
 
-def _module_of(source: Any) -> ModuleType | None:
+def module_of(source: Any) -> ModuleType | None:
+    """The module that a plugin object comes from."""
     if isinstance(source, ModuleType):
         return source
     name = getattr(source, "__module__", None) or type(source).__module__

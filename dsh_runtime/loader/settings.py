@@ -190,6 +190,8 @@ class HostSettings:
     presentation: Presentation = _setting(one_of(*PRESENTATIONS), "native")  # noqa: RUF009 - a field like the others
     approval: ApprovalPolicy = _setting(one_of(*APPROVAL_POLICIES), "ask")  # noqa: RUF009
     approval_timeout: float | None = _setting(seconds_or_off, 300.0)
+    reload_timeout: float | None = _setting(seconds_or_off, 30.0)
+    reload_wait: float = _setting(seconds, 10.0)
     log: LogSettings = _table(LogSettings)  # noqa: RUF009
     code: CodeSettings = _table(CodeSettings)  # noqa: RUF009
 

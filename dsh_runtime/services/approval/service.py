@@ -54,6 +54,10 @@ class Approval(Service):
         self._desk = Desk(self.ctx.fiber.kernel)
         self.ctx.effect(self._desk.open)
 
+    def take_up(self, settings: ApprovalSettings) -> None:
+        """Ask, from the next request on, as other settings say."""
+        self._settings = settings
+
     async def request(self, request: ApprovalRequest) -> ApprovalOutcome:
         """Ask once; the answer counts for the name and arguments of ``request.exec`` alone."""
         asking = Asking(self.ctx.fiber.kernel, _bound(request, self._settings.timeout), self._desk)

@@ -1,0 +1,164 @@
+"""What runs, as a reload sees it: plugins, where they come from, who uses whom, and what has changed on the disk."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import define, field, frozen
+
+from dsh_runtime.core.fiber import Fiber
+from dsh_runtime.core.lifecycle import State
+from dsh_runtime.core.staging import family, top_of
+from dsh_runtime.loader.host import LoadedPlugin
+from dsh_runtime.loader.model import HostConfig, PluginRow
+from dsh_runtime.loader.ownership import module_of
+
+from .graph import Module, ModuleGraph, Stamp, stamp_of
+from .member import Anchor, anchor_of_object, anchor_of_row
+from .plan import Candidate
+
+if TYPE_CHECKING:
+    from dsh_runtime.loader.host import Host
+
+
+@frozen(eq=False)
+class Subject:
+    """A plugin that is to run: as it is loaded now, if it is, and as its row wants it, if it has one."""
+
+    id: str
+    path: tuple[int, ...]
+    loaded: LoadedPlugin | None
+    row: PluginRow | None
+    anchor: Anchor | None
+    root: str | None
+
+    @property
+    def fiber(self) -> Fiber | None:
+        """Its fiber."""
+        return self.loaded.fiber if self.loaded is not None else None
+
+
+def subjects_of(host: Host, config: HostConfig) -> list[Subject]:
+    """The plugins of a host under a config, in order; also those that an application has mounted by itself."""
+    loaded = {plugin.id: plugin for plugin in host.plugins}
+    found = [
+        _of_row(row, host.path_of(number), loaded.pop(row.id, None))
+        for number, row in enumerate(config.rows)
+        if row.enabled
+    ]
+    found += [_of_object(plugin) for plugin in loaded.values() if plugin.row is None and plugin.fiber is not None]
+    known = {subject.fiber for subject in found} | {plugin.fiber for plugin in host.plugins}
+    others = (fiber for fiber in host.ctx.fiber.children if fiber not in known)
+    found += [_of_object(LoadedPlugin(fiber.id, None, fiber)) for fiber in others]
+    return sorted(found, key=lambda subject: subject.path)
+
+
+def _of_row(row: PluginRow, path: tuple[int, ...], loaded: LoadedPlugin | None) -> Subject:
+    anchor = anchor_of_row(row)
+    return Subject(row.id, path, loaded, row, anchor, anchor.module if anchor is not None else None)
+
+
+def _of_object(plugin: LoadedPlugin) -> Subject:
+    assert plugin.fiber is not None
+    source = plugin.fiber.spec.source
+    anchor, module = anchor_of_object(source), module_of(source)
+    root = anchor.module if anchor is not None else module.__name__ if module is not None else None
+    return Subject(plugin.id, plugin.fiber.path, plugin, None, anchor, root)
+
+
+def users_of(fiber: Fiber | None) -> dict[str, str]:
+    """The plugins right below the root that use a service of a fiber or of one below it, each with a name of one."""
+    users: dict[str, str] = {}
+    for member in family(fiber) if fiber is not None else ():
+        for name in member.offered:
+            for user in member.house.users(name):
+                if user.uses_of(member) and top_of(user) is not fiber:
+                    users.setdefault(top_of(user).id, name)
+    return users
+
+
+def candidate_of(subject: Subject, graph: ModuleGraph) -> Candidate:
+    """A plugin as the plan sees it."""
+    module = graph.modules.get(subject.root or "")
+    sourced = subject.anchor is not None and (subject.row is not None or (module is not None and module.loose))
+    return Candidate(subject.id, subject.root, sourced, users_of(subject.fiber), refusal_of(subject.fiber))
+
+
+def refusal_of(fiber: Fiber | None) -> str | None:
+    """Why a plugin cannot be replaced while the host runs, if so."""
+    if fiber is None or fiber.state is not State.ACTIVE:
+        return None
+    opted_out = next((one for one in family(fiber) if one.spec.reload_policy == "restart"), None)
+    if opted_out is None:
+        return None
+    whose = "it" if opted_out is fiber else f"plugin {opted_out.id!r} below it"
+    return f"{whose} says reload_policy = 'restart'"
+
+
+@define(eq=False)
+class Disk:
+    """What the host knows of the files of its modules, and what has come since."""
+
+    opened_at: int
+    _listings: dict[str, frozenset[str]] = field(factory=dict)
+
+    def dirty(self, modules: Iterable[Module], stamps: Mapping[str, Stamp]) -> Iterator[str]:
+        """The modules whose file is another one now than when they were loaded."""
+        for module in modules:
+            if module.loose and module.file is not None:
+                now, known = stamp_of(module.file), stamps.get(module.name)
+                if now is None or (now != known if known is not None else now[0] > self.opened_at):
+                    yield module.name
+
+    def note(self, graph: ModuleGraph) -> None:
+        """Note which sources stand in the folders of packages."""
+        folders = {_folder_of(module) for module in graph.modules.values() if module.loose and module.package}
+        self._listings = {folder: _sources_in(folder) for folder in folders if folder is not None}
+
+    def concerned_by_new(self, path: Path, graph: ModuleGraph) -> frozenset[str]:
+        """The modules that a file which nobody has loaded concerns: its package, and those that would import it."""
+        if not _may_be_source(path):
+            return frozenset()
+        folder, name = os.path.split(os.path.realpath(path))
+        if name == "__init__.py":
+            folder, name = os.path.split(folder)
+        stem = name.removesuffix(".py")
+        loose = [module for module in graph.modules.values() if module.loose]
+        found = {module.name for module in loose if any(_provides(folder, stem, wanted) for wanted in module.missing)}
+        known = self._listings.get(folder)
+        if path.exists() and (known is None or name not in known):
+            found |= {module.name for module in loose if module.package and _folder_of(module) == folder}
+        return frozenset(found)
+
+
+def _may_be_source(path: Path) -> bool:
+    if not path.stem.isidentifier() or path.stem == "__pycache__":
+        return False
+    return path.suffix == ".py" or (path.suffix == "" and path.is_dir())
+
+
+def _sources_in(folder: str) -> frozenset[str]:
+    try:
+        return frozenset(name for name in os.listdir(folder) if _may_be_source(Path(folder, name)))
+    except OSError:
+        return frozenset()
+
+
+def _folder_of(module: Module) -> str | None:
+    return os.path.dirname(module.file) if module.file is not None else None
+
+
+def _provides(folder: str, stem: str, wanted: str) -> bool:
+    """Whether a source called ``stem`` in ``folder`` would be the module ``wanted``."""
+    parent, _, name = wanted.rpartition(".")
+    if name != stem:
+        return False
+    try:
+        folders = list(getattr(sys.modules.get(parent), "__path__", ())) if parent else sys.path
+    except Exception:  # A namespace package whose parent is gone.
+        return False
+    return any(os.path.realpath(one) == folder for one in folders)
