@@ -47,22 +47,25 @@ class DispatchLog:
         self._open.add(sub_call_id)
 
     async def ended(self, sub_call_id: str, name: str, is_error: bool, content: Content) -> None:
-        """The sub-call has come to rest; of one that never began there is nothing to say."""
+        """The sub-call has come to rest; of one that never began, or has ended, there is nothing to say.
+
+        Whoever is cancelled meanwhile has to wait until that is on record.
+        """
         if sub_call_id not in self._open:
             return
         self._open.discard(sub_call_id)
         dispatch = CodeDispatchLog(self._exec, self._exec.agent, sub_call_id, name, is_error, content)
-        kept = await self._reviewed(dispatch)
-        sessions = self._ctx.get("sessions")
-        if sessions is not None:
+        with trio.CancelScope(shield=True):
+            kept = await self._reviewed(dispatch)
             if kept is not content:
                 dispatch = CodeDispatchLog(self._exec, self._exec.agent, sub_call_id, name, is_error, kept)
-            await sessions.code_dispatch(dispatch)
+            sessions = self._ctx.get("sessions")
+            if sessions is not None:
+                await sessions.code_dispatch(dispatch)
 
     async def given_up(self, sub_call_id: str, name: str) -> None:
-        """The program has given up on the sub-call; whoever cancels it has to wait until that is on record."""
-        with trio.CancelScope(shield=True):
-            await self.ended(sub_call_id, name, True, text_content(_GIVEN_UP))
+        """The program has given up on the sub-call."""
+        await self.ended(sub_call_id, name, True, text_content(_GIVEN_UP))
 
     async def _reviewed(self, dispatch: CodeDispatchLog) -> Content:
         """The content that listeners want kept, or the original."""

@@ -122,6 +122,29 @@ async def test_a_listener_reshapes_the_logged_copy_alone(record: Record) -> None
     assert rec.results[0].content == text("long")  # what the pipeline has of it
 
 
+async def test_a_sub_call_that_is_given_up_while_a_listener_looks_at_it_has_one_end(record: Record) -> None:
+    go = trio.Event()
+
+    async def slow(dispatch: Any, next: Any) -> Any:
+        await go.wait()
+        return await next()
+
+    async with logged(record, go=go) as run:
+        Recorder(run.ctx).tool("echo")
+        run.ctx.on(EVENT, slow)
+        await run.result(
+            """
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(tools.echo)
+                await trio.testing.wait_all_tasks_blocked()
+                nursery.cancel_scope.cancel()
+            go.set()
+            """
+        )
+    (end,) = record.dispatches()
+    assert end["content"] == text("ran:echo")
+
+
 async def hanging(dispatch: Any, next: Any) -> Any:
     await trio.sleep_forever()
 
