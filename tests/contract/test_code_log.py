@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 from code_kit import programs
-from pipeline_kit import Recorder, failure, success, text
+from pipeline_kit import Clockwork, Recorder, failure, success, text
 
 from dsh_runtime import Deny
 from dsh_runtime.services.sessions.reading import Reader
@@ -123,22 +123,22 @@ async def test_a_listener_reshapes_the_logged_copy_alone(record: Record) -> None
 
 
 async def test_a_sub_call_that_is_given_up_while_a_listener_looks_at_it_has_one_end(record: Record) -> None:
-    go = trio.Event()
+    looking = Clockwork()
 
     async def slow(dispatch: Any, next: Any) -> Any:
-        await go.wait()
+        await looking.stop()
         return await next()
 
-    async with logged(record, go=go) as run:
+    async with logged(record, looking=looking) as run:
         Recorder(run.ctx).tool("echo")
         run.ctx.on(EVENT, slow)
         await run.result(
             """
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(tools.echo)
-                await trio.testing.wait_all_tasks_blocked()
+                await looking.reached.wait()
                 nursery.cancel_scope.cancel()
-            go.set()
+                looking.go.set()
             """
         )
     (end,) = record.dispatches()
