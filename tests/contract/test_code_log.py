@@ -138,7 +138,8 @@ async def test_a_sub_call_that_is_given_up_while_a_listener_looks_at_it_has_one_
                 nursery.start_soon(tools.echo)
                 await looking.reached.wait()
                 nursery.cancel_scope.cancel()
-                looking.go.set()
+            await trio.lowlevel.checkpoint()
+            looking.go.set()
             """
         )
     (end,) = record.dispatches()
