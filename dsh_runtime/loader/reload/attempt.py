@@ -96,9 +96,10 @@ class Attempt:
         except LoaderError as error:
             self.problems += error.problems
             return None
-        if new.pins is not None and new.pins != host.config.pins:
-            self.problems += [problem for refused in refusals(new).values() for problem in refused.problems]
+        if new.pins is not None:
             self.problems += stray_pins(new)
+            if new.pins != host.config.pins:
+                self.problems += [problem for refused in refusals(new).values() for problem in refused.problems]
             if self.problems:
                 return None
         reloader.config_failed = False

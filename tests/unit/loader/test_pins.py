@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dsh_runtime import HostError, open_host
+from dsh_runtime import AbortController, Host, HostError, ToolExecutionInput, open_host
 from dsh_runtime.loader.content import Content, UnpinnableError, content_of, locate_source
 from dsh_runtime.loader.discover import forget_installed
 from dsh_runtime.loader.errors import ConfigError
@@ -362,3 +362,46 @@ def test_pins_cost_nothing_where_there_are_none() -> None:
     assert ran.stdout == "[]\n"
 
 
+
+
+NOTES = """\
+from dsh_runtime import tool
+
+inject = ["tools"]
+
+@tool
+async def version() -> int:
+    \"\"\"Say which version this is.\"\"\"
+    return 1
+
+def apply(ctx):
+    ctx.tools.register(version)
+"""
+
+
+async def test_a_reload_brings_no_version_that_is_not_pinned(write: Write) -> None:
+    """The old one stays until the config pins the new one."""
+    rows = '[[plugin]]\nid = "notes"\nuse = "./notes.py"\n'
+    notes = write("notes.py", NOTES)
+    folder = notes.parent
+    file = config(write, pins=f"notes = {{ digest = \"{content('./notes.py', folder).digest}\" }}", rows=rows)
+    async with open_host(file) as host:
+        write("notes.py", NOTES.replace("return 1", "return 2"))
+        report = await host.reload.changed([notes])
+        assert [kept.id for kept in report.kept] == ["notes"]
+        assert "is not what was pinned" in str(report.kept[0].problems[0])
+        assert await version_of(host) == 1
+        write("dsh.toml", "[pins]\n" + file.read_text().partition("[pins]\n")[2])
+        assert "is pinned, and the config has none" in str((await host.reload.changed([file])).problems[0])
+        assert await version_of(host) == 1
+        config(write, pins=f"notes = {{ digest = \"{content('./notes.py', folder).digest}\" }}", rows=rows)
+        report = await host.reload.changed([file, notes])
+        assert report.ok, report.lines()
+        await host.reload.rest()
+        assert await version_of(host) == 2
+
+
+async def version_of(host: Host) -> object:
+    """What the plugin of the test says that it is."""
+    result = await host.ctx.tools.execute(ToolExecutionInput("1", "version", {}, AbortController().signal))
+    return result.value
