@@ -100,7 +100,8 @@ async def test_what_is_not_allowed_is_an_exception() -> None:
         for attempt in NOT_ALLOWED:
             outcome = await run(service, start + attempt)
             assert (attempt, kind(outcome)) == (attempt, "exception")
-    assert not os.path.exists("/tmp/dsh-left")
+    with pytest.raises(FileNotFoundError):
+        os.stat("/tmp/dsh-left")
 
 
 async def test_a_signal_to_everybody_reaches_nobody() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import socket
 from collections import deque
 from collections.abc import Callable
@@ -80,15 +81,26 @@ class Channel:
                 self._loop.add_writer(self._socket, self._on_writable)
 
     def send_last(self, body: bytes) -> None:
-        """Send what is left and one more frame, waiting for the host to take it."""
-        frames = [*self._outgoing, memoryview(framed(body))]
-        while frames and (count := self._sent(frames[0])) == len(frames[0]):
-            frames.pop(0)
-        if frames:
-            self._socket.setblocking(True)
-            self._socket.sendall(frames[0][count:])
-            for frame in frames[1:]:
-                self._socket.sendall(frame)
+        """Send one more frame, waiting for the host to take it.
+
+        Of what is left only a frame that has been begun goes before it: the others are of calls that would be aborted
+        at once. Answers that still come are thrown away, since a host that cannot get rid of them does not read.
+        """
+        begun = [frame for frame in list(self._outgoing)[:1] if len(frame) < memoryview(frame.obj).nbytes]
+        self._outgoing.clear()
+        for frame in (*begun, memoryview(framed(body))):
+            frame = frame[self._sent(frame) :]
+            while frame:
+                self._wait()
+                frame = frame[self._sent(frame) :]
+
+    def _wait(self) -> None:
+        """Until there is room; what comes meanwhile is of no interest any more."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN | select.POLLOUT)
+        ((_, events),) = poll.poll()
+        if events & ~select.POLLOUT and not self._socket.recv(_CHUNK):
+            os._exit(0)
 
     def send_raw(self, frame: bytes) -> None:
         """Send a frame that was made beforehand: this takes no memory."""
