@@ -1,0 +1,36 @@
+"""The fixtures that any project gets with ``dsh-runtime[testing]``. Imports nothing of the host before one is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from dsh_runtime.testing import House, VirtualClock
+
+
+def _needs_trio() -> None:
+    if find_spec("pytest_trio") is None:
+        pytest.fail("this fixture needs pytest-trio; install dsh-runtime[testing]", pytrace=False)
+
+
+@pytest.fixture
+def virtual_clock() -> VirtualClock:
+    """Virtual time for the test: it moves on whenever the host has nothing to do."""
+    _needs_trio()
+    from dsh_runtime.testing import VirtualClock
+
+    return VirtualClock()
+
+
+@pytest.fixture
+def dsh_house() -> Callable[..., AbstractAsyncContextManager[House]]:
+    """Opens hosts: ``async with dsh_house(plugin, …) as house``."""
+    _needs_trio()
+    from dsh_runtime.testing import open_house
+
+    return open_house

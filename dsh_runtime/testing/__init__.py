@@ -1,0 +1,33 @@
+"""What authors of plugins test with. ``pip install dsh-runtime[testing]`` gives any wheel the pytest fixtures, too.
+
+A host in a test is a real one: the kit replaces what stands around it (the person who approves, the clock, the folder
+of the log), and nothing of it.
+
+Layering, lowest first: ``asserts``, ``clock``, ``fakes``, ``recorder``; ``house``; ``arguments``; ``checks``;
+``conformance``. The fixtures stand in ``dsh_runtime.pytest_plugin``, which pytest imports in every run.
+"""
+
+from dsh_runtime.testing.arguments import arguments_for
+from dsh_runtime.testing.asserts import assert_denied, assert_failed, assert_ok, tell
+from dsh_runtime.testing.clock import VirtualClock
+from dsh_runtime.testing.conformance import PluginChecks
+from dsh_runtime.testing.fakes import Denial, ScriptedApproval, provide
+from dsh_runtime.testing.house import House, open_house
+from dsh_runtime.testing.recorder import Heard, Recorder
+
+__all__ = [
+    "Denial",
+    "Heard",
+    "House",
+    "PluginChecks",
+    "Recorder",
+    "ScriptedApproval",
+    "VirtualClock",
+    "arguments_for",
+    "assert_denied",
+    "assert_failed",
+    "assert_ok",
+    "open_house",
+    "provide",
+    "tell",
+]
