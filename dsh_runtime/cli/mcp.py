@@ -48,7 +48,7 @@ async def _serve(options: Options, http: bool) -> int:
 
     from dsh_runtime.cli.session import open_session
 
-    async with open_session(options, record=True) as host:
+    async with open_session(options, record=True, watchdog=True) as host:
         if host.ctx.get(SERVICE) is None:
             await _mount_default(host)
         try:

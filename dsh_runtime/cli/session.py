@@ -32,8 +32,11 @@ async def open_session(
     strict: bool = True,
     record: bool = False,
     tells_failures: bool = False,
+    watchdog: bool = False,
 ) -> AsyncIterator[Host]:
     """Open the host that the config describes; with ``record``, for calls, which the session log hears of.
+
+    A command that may run for long has a ``watchdog``, which names plugins that hold everybody up.
 
     A command that ``tells_failures`` itself names the optional plugins that failed; for others the log does.
 
@@ -41,7 +44,8 @@ async def open_session(
     """
     with logging_to_stderr(options.verbosity) as log, contextlib.redirect_stdout(sys.stderr), telling_problems():
         config = read_config(options)
-        async with open_host(config if record else without_record(config), plugins=plugins, strict=strict) as host:
+        config = config if record else without_record(config)
+        async with open_host(config, plugins=plugins, strict=strict, watchdog=watchdog) as host:
             log.tell_held(failures=not tells_failures) if strict else log.forget_held()
             yield host
 

@@ -421,6 +421,8 @@ class Fiber:
         if state is State.ACTIVE:
             self.error = None
         self.house.state_changed(self, old)
+        for watcher in tuple(self.kernel.state_watchers):
+            watcher(self, old)
 
     async def _until_disposed(self) -> None:
         with self.kernel.waiting_for(self):

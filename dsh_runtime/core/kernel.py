@@ -66,6 +66,7 @@ class Kernel(House):
         self.held: Hold | None = None
         self._drainers: dict[Drainer, None] = {}
         self._scope_watchers: dict[Callable[[Hashable], None], None] = {}
+        self.state_watchers: dict[Callable[[Fiber, State], None], None] = {}
         self._change = trio.Event()
         self._ids: dict[str, Fiber] = {}
         self.root = RootFiber(self, None, _ROOT, "root")
@@ -270,6 +271,18 @@ class Kernel(House):
         return undo
 
     # Changes.
+
+    def watch_states(self, watcher: Callable[[Fiber, State], None]) -> Callable[[], None]:
+        """Call ``watcher`` with every fiber that changes its state, wherever it lives, and its old one.
+
+        Gives back the undo. Unlike ``plugin/state`` this is also told of what comes and goes beside what is in force.
+        """
+        self.state_watchers[watcher] = None
+
+        def undo() -> None:
+            self.state_watchers.pop(watcher, None)
+
+        return undo
 
     def escalate(self, error: BaseException) -> None:
         """Let an error that no plugin may contain end the host; it comes out of ``async with``."""

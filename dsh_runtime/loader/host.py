@@ -6,6 +6,7 @@ which, why and what to do.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
@@ -117,12 +118,19 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
     ``config`` is the path of a ``dsh.toml``, a mapping of the same shape, or ``None``; ``plugins`` are plugin objects,
     loaded after those of the config, in order. Raises :class:`ConfigError` or :class:`HostError` with every problem
     that was found. At the end everything is unwound, last first.
+
+    With ``watchdog``, or where the config states the setting, plugins that hold the event loop or leave a thread behind
+    are named in the log.
     """
 
-    def __init__(self, config: ConfigSource = None, *, plugins: Iterable[Any] = (), strict: bool = True) -> None:
+    def __init__(
+        self, config: ConfigSource = None, *, plugins: Iterable[Any] = (), strict: bool = True, watchdog: bool = False
+    ) -> None:
         self._source = config
         self._objects = tuple(plugins)
         self._strict = strict
+        self._watchdog = watchdog
+        self._around = contextlib.AsyncExitStack()
         self._kernel: open_kernel
 
     async def __aenter__(self) -> Host:
@@ -134,7 +142,7 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
         try:
             return await self._start(ctx, config)
         except BaseException as error:
-            await self._kernel.__aexit__(type(error), error, error.__traceback__)
+            await self.__aexit__(type(error), error, error.__traceback__)
             raise
 
     async def _start(self, ctx: Context, config: HostConfig) -> Host:
@@ -158,6 +166,7 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
                         plugin = _mount_row(ctx, row, host.path_of(number), refused.get(row.id))
                     host.plugins.append(plugin)
             host.plugins.extend(_mount_object(ctx, plugin) for plugin in self._objects)
+            await self._start_watchdog(host)
             limit = _limit(config, "start_timeout")
             late = await settle_within(ctx.fiber.kernel, limit, all_optional=not self._strict)
         if late:
@@ -171,7 +180,17 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._kernel.__aexit__(kind, error, trace)
+        try:
+            await self._kernel.__aexit__(kind, error, trace)
+        finally:
+            await self._around.aclose()
+
+    async def _start_watchdog(self, host: Host) -> None:
+        limit = host.settings.watchdog
+        if limit is not None and (self._watchdog or ("host", "watchdog") in host.config.trace.places):
+            from dsh_runtime.loader.watchdog.watch import watching
+
+            await self._around.enter_async_context(watching(host.ctx.fiber.kernel, limit))
 
 
 def _check_trio() -> None:

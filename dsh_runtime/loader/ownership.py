@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from .errors import Location
 
@@ -22,12 +22,12 @@ MAX_FRAMES: Final = 200
 
 
 @frozen
-class Owned:
-    """A place in a plugin's code."""
+class Spot:
+    """A place that a stack is at: in which file, line and function, and whose plugin's, where that is known."""
 
-    plugin: str
     place: Location
     function: str
+    plugin: str | None = None
 
 
 def is_host(filename: str) -> bool:
@@ -54,12 +54,17 @@ def roots_of(source: Any) -> tuple[str, ...]:
     return tuple(root for root in roots if not is_host(root))
 
 
+def is_within(filename: str, roots: Iterable[str]) -> bool:
+    """Whether a file is one of the roots, or stands below one."""
+    return any(filename == root or (root.endswith(os.sep) and filename.startswith(root)) for root in roots)
+
+
 def owner_of(filename: str, fibers: Iterable[Fiber]) -> Fiber | None:
     """The plugin that a file belongs to: of several, the one with the closest root, then the first in order."""
     best, found = 0, None
     for fiber in sorted(fibers, key=lambda fiber: fiber.path):
         for root in roots_of(fiber.spec.source):
-            if len(root) > best and (filename == root or (root.endswith(os.sep) and filename.startswith(root))):
+            if len(root) > best and is_within(filename, (root,)):
                 best, found = len(root), fiber
     return found
 
@@ -73,17 +78,21 @@ def frames_of(frame: FrameType | None) -> list[FrameType]:
     return frames
 
 
-def blame_stack(frames: Sequence[FrameType], fibers: Iterable[Fiber]) -> Owned | None:
-    """The innermost frame that stands in a plugin's code."""
+def blame_stack(stack: Sequence[Spot], fibers: Iterable[Fiber]) -> Spot | None:
+    """Of a stack, the innermost first: what stands in a plugin's code, else in somebody's, else in the host's."""
+    others = [spot for spot in stack if not is_python(spot.place.file)]
+    theirs = [spot for spot in others if not is_host(spot.place.file)]
     known = list(fibers)
-    for frame in frames:
-        filename = frame.f_code.co_filename
-        if is_host(filename) or is_python(filename):
-            continue
-        fiber = owner_of(filename, known)
+    for spot in theirs:
+        fiber = owner_of(spot.place.file, known)
         if fiber is not None:
-            return Owned(fiber.id, place_of_frame(frame), frame.f_code.co_qualname)
-    return None
+            return evolve(spot, plugin=fiber.id)
+    return next(iter([*theirs, *others]), None)
+
+
+def spots_of(frame: FrameType | None) -> list[Spot]:
+    """A stack as values, the innermost first."""
+    return [Spot(place_of_frame(one), one.f_code.co_qualname) for one in frames_of(frame)]
 
 
 def place_of_frame(frame: FrameType) -> Location:

@@ -12,6 +12,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from dsh_runtime.core.effects import may_be_the_users
 from dsh_runtime.tools.definition import ToolDefinition
 
 from .blame import place_of, summary_of
@@ -30,7 +31,8 @@ class PluginNotFoundError(Exception):
 def resolve_plugin(row: PluginRow) -> object:
     """Import what the row uses and return it, or raise a ``PluginLoadError`` that names the row and the cause.
 
-    An error that the plugin's own code raised is the ``__cause__``, with its traceback. ``KeyboardInterrupt`` passes.
+    An error that the plugin's own code raised is the ``__cause__``, with its traceback. A ``KeyboardInterrupt`` that
+    may be the user's passes.
     """
     with _blaming(row):
         target = find_target(row)
@@ -168,7 +170,9 @@ def _blaming(row: PluginRow) -> Iterator[None]:
         yield
     except (PluginNotFoundError, AmbiguousNameError, BadUseError) as error:
         raise _load_error(row, str(error)) from error
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        if isinstance(error, KeyboardInterrupt) and may_be_the_users():
+            raise
         place = place_of(error)
         at = f" at {place}" if place else ""
         message = f"raised {summary_of(error)}{at} while it was imported; correct it, or remove the plugin"

@@ -185,6 +185,8 @@ class HostSettings:
     start_timeout: float | None = _setting(seconds_or_off, 60.0)
     drain_timeout: float = _setting(seconds, 30.0)
     teardown_timeout: float = _setting(seconds, 10.0)
+    watchdog: float | None = _setting(seconds_or_off, 1.0)
+    reload: bool = _setting(switch, False)
     max_depth: int = _setting(count_up_to(MAX_NESTING), 512)
     threads: int = _setting(count_up_to(MAX_THREADS), 40)
     presentation: Presentation = _setting(one_of(*PRESENTATIONS), "native")  # noqa: RUF009 - a field like the others

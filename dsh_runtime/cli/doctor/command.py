@@ -66,7 +66,7 @@ async def _start(report: Report) -> None:
 
     with contextlib.ExitStack() as closing:
         try:
-            async with open_host(report.config, strict=False) as host:
+            async with open_host(report.config, strict=False, watchdog=True) as host:
                 report.look_at(host)
                 _watch_closing(closing, report, host, None)
         except LoaderError as error:

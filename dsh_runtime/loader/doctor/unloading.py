@@ -63,7 +63,7 @@ async def examined_unloading(config: HostConfig, earlier: set[threading.Thread])
     ``earlier`` are the threads from before any plugin was loaded.
     """
     with tempfile.TemporaryDirectory(prefix="dsh-doctor-", ignore_cleanup_errors=True) as folder:
-        async with open_host(_aside(config, Path(folder)), strict=False) as host:
+        async with open_host(_aside(config, Path(folder)), strict=False, watchdog=True) as host:
             report = Unloading(folder, host)
             fibers = [plugin.fiber for plugin in host.plugins if plugin.fiber is not None]
             for plugin in _consumers_first(host):
