@@ -85,7 +85,7 @@ class Worker:
                 os.set_inheritable(descriptor, False)
             if data:
                 self._note(json.loads(data))
-            else:
+            elif not self._control_ended:
                 self._control_ended = True
                 self.poll.unregister(self.control)
                 self._end_channel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
@@ -43,6 +44,14 @@ class Workshop:
 
     async def make(self) -> Worker:
         """A worker that is confined and waits for its program."""
+        try:
+            return await self._make()
+        except _LostError as lost:  # the template was killed with the order in its hands: another one takes over
+            with contextlib.suppress(OSError):
+                os.rmdir(lost.folder)
+            return await self._make()
+
+    async def _make(self) -> Worker:
         order = self._order()
         try:
             worker = Worker(order)
@@ -117,7 +126,11 @@ class Workshop:
     def _first_word(self, worker: Worker, inbox: Inbox, dialogue: Dialogue) -> JsonValue:
         data = worker.channel.recv(_CHUNK)
         if not data:
-            raise self._refusal(worker.failure or "its process ended before it was ready", worker)
+            worker.hear_warden()
+            problem = worker.failure or "its process ended before it was ready"
+            if worker.process is None and worker.failure is None:
+                raise _LostError(problem, worker.order["folder"])
+            raise self._refusal(problem, worker)
         inbox.feed(data)
         body = inbox.next()
         try:
@@ -148,6 +161,14 @@ class Workshop:
             _log.warning("no seccomp filter here: programs can use the network; set sandbox = 'bwrap'")
         if not notes["landlock"]:
             _log.warning("no Landlock here: programs can read what their user can; set sandbox = 'bwrap'")
+
+
+class _LostError(CodeRuntimeError):
+    """Nobody has taken the order."""
+
+    def __init__(self, message: str, folder: str) -> None:
+        super().__init__(f"programs cannot be run: {message}")
+        self.folder = folder
 
 
 def _find_bwrap() -> str:

@@ -100,8 +100,8 @@ class Template:
         return True
 
     def _start(self, order: Order, descriptors: list[int]) -> None:
-        """A warden for one program. Where none can be started, its closed socket says so."""
-        with contextlib.suppress(OSError):
+        """A warden for one program."""
+        try:
             os.mkdir(order["folder"], 0o700)
             if order["user"] is not None:
                 os.chown(order["folder"], order["user"], order["user"])
@@ -109,6 +109,10 @@ class Template:
             if not pid:
                 self._become_warden(order, *descriptors)
             self._wardens[pid] = order
+        except OSError as error:
+            remove(order["folder"])
+            with contextlib.suppress(OSError):
+                os.write(descriptors[-1], json.dumps({"failed": str(error)}).encode())
 
     def _become_warden(self, order: Order, channel: int, output: int, control: int) -> NoReturn:
         try:
