@@ -6,6 +6,7 @@ far as it can: what the contract does not touch must agree.
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from dsh_hookspecs import JsonSchemaError
 from value_vectors import build, holds_large_integer, holds_lone_surrogate, holds_negative_zero, read
 
+from dsh_runtime.code_mode.sdk.types import annotation
 from dsh_runtime.values import (
     Mismatch,
     assert_supported_json_schema,
@@ -154,3 +156,16 @@ def test_args(vector: dict[str, Any]) -> None:
         assert found == set(vector["paths"]) or holds_negative_zero(vector["args"])
     else:
         agree(found, vector, vector["args"])
+
+
+@pytest.mark.parametrize("vector", read("py_types"))
+def test_py_types(vector: dict[str, Any]) -> None:
+    """The annotation that a schema gets; an integer is written as the number that it is, not as a double prints it."""
+    found, expected = annotation(vector["schema"]), vector["py"]
+    if holds_large_integer(vector["schema"]):
+        found, expected = (re.sub(r"\d{16,}", rounded, text) for text in (found, expected))
+    assert found == expected
+
+
+def rounded(digits: re.Match[str]) -> str:
+    return repr(float(digits[0]))

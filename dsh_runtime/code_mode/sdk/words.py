@@ -37,9 +37,8 @@ def docstring(text: str, indent: str) -> str:
     inner = "\n".join(line and indent + line for line in lines).strip()
     if not inner:
         return ""
-    escaped = inner.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    if escaped.endswith('"'):
-        escaped = escaped[:-1] + '\\"'
+    # A quote in front of another one, or at the end, could be taken for a part of the closing ones.
+    escaped = re.sub(r'"(?="|\Z)', r'\\"', inner.replace("\\", "\\\\"))
     end = f"\n{indent}" if "\n" in escaped else ""
     return f'{indent}"""{escaped}{end}"""\n'
 
