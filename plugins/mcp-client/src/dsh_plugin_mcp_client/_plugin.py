@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
+import trio
 from dsh_hookspecs import Context
 
 from dsh_plugin_mcp_client._config import Config
@@ -9,6 +12,8 @@ from dsh_plugin_mcp_client._config import Config
 
 async def apply(ctx: Context, config: Config) -> None:
     """Keep the server for as long as the plugin is loaded; wait for the first connection unless told otherwise."""
+    # The SDK takes its time to import; the event loop goes on meanwhile.
+    await trio.to_thread.run_sync(import_module, "dsh_plugin_mcp_client._keeper")
     from dsh_plugin_mcp_client._fingerprints import Book, Fingerprints, book_path, server_key
     from dsh_plugin_mcp_client._keeper import Keeper
 

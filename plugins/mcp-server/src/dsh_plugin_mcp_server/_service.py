@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import trio
 from attrs import define
@@ -33,16 +34,14 @@ class McpServer:
 
         Meanwhile nothing else of the process reads the one or writes the other: stdin is empty, stdout is stderr.
         """
-        from dsh_plugin_mcp_server._stdio import stdio_transport
-
+        stdio_transport = (await _loaded("_stdio")).stdio_transport
         with stdio_transport(self._config.max_message_bytes) as transport:
             await self._serve(transport)
 
     async def serve(self, read_stream: ReadStream, write_stream: WriteStream) -> None:
         """Serve the client at the other end of two message streams; return when it has left."""
-        from dsh_plugin_mcp_server._streams import Transport
-
-        await self._serve(Transport(read_stream, write_stream))
+        transport = (await _loaded("_streams")).Transport(read_stream, write_stream)
+        await self._serve(transport)
 
     async def serve_http(self, listening: Callable[[str], None] | None = None) -> None:
         """Serve clients over streamable HTTP until the plugin ends or the wait is cancelled.
@@ -50,19 +49,22 @@ class McpServer:
         ``listening`` is told the URL as soon as the server listens there. Raises a ``HarnessError`` if it may not or
         cannot listen.
         """
-        from dsh_plugin_mcp_server._http.listen import serve_http
-
+        serve_http = (await _loaded("_http.listen")).serve_http
         await self._visit(partial(serve_http, self._ctx, self._config, listening))
 
     async def _serve(self, transport: Transport) -> None:
-        from dsh_plugin_mcp_server._session import serve_client
-
+        serve_client = (await _loaded("_session")).serve_client
         await self._visit(partial(serve_client, self._ctx, self._config, transport))
 
     async def _visit(self, serve: Callable[[], Awaitable[None]]) -> None:
         visit = _Visit(serve)
         self._ctx.start_soon(visit.run)
         await visit.over()
+
+
+async def _loaded(module: str) -> Any:
+    """A module of the plugin that needs the SDK, which takes its time: the event loop goes on meanwhile."""
+    return await trio.to_thread.run_sync(import_module, f"dsh_plugin_mcp_server.{module}")
 
 
 class _Visit:
