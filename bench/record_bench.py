@@ -104,7 +104,7 @@ async def run_without_record(self: Any, lane: Any = None) -> Any:
     machine = self.machine
     if perf_counter() >= machine.yield_at:
         await machine.let_others_run()
-    refused = self._enter()
+    refused = self.enter()
     machine.calls[self.token] = self
     try:
         candidate = await self._stages(lane) if refused is None else refused

@@ -21,11 +21,9 @@ from dsh_hookspecs import (
     AbortError,
     AbortSignal,
     Allow,
-    ApprovalRequest,
     Ask,
     Block,
     ContextMessage,
-    Deny,
     ExecutionToken,
     JsonValueError,
     ToolArgsError,
@@ -36,12 +34,12 @@ from dsh_hookspecs import (
 )
 from dsh_hookspecs._signals import LinkedSignal
 
-from dsh_runtime.core.chain import listener_of
-from dsh_runtime.core.errors import HookError, ScopeClosedError
+from dsh_runtime.core.errors import ScopeClosedError
 from dsh_runtime.core.events import Listener, emit
+from dsh_runtime.tools.asking import ask
 from dsh_runtime.tools.body import CallerCancelled
 from dsh_runtime.tools.definition import RESERVED_NAMES, ToolExecutionInput
-from dsh_runtime.tools.dispatch import Dispatch, Refused, aborted, unknown_tool
+from dsh_runtime.tools.dispatch import Dispatch, Refused, aborted
 from dsh_runtime.tools.execution import Execution, make_execution
 from dsh_runtime.tools.failures import (
     ORDINARY,
@@ -57,28 +55,19 @@ from dsh_runtime.tools.failures import (
 )
 from dsh_runtime.tools.names import reached
 from dsh_runtime.tools.policy import POST, PRE, PolicyChain, Ruling
-from dsh_runtime.tools.presentation import present_call
+from dsh_runtime.tools.record import put_on_record, recorded
 from dsh_runtime.tools.registry import Guard, RegisteredTool
 from dsh_runtime.tools.results import frozen_content, frozen_contexts, materialise
-from dsh_runtime.tools.story import Foresight, Story, recording
 from dsh_runtime.values import Mismatch, snapshot_json
 
 if TYPE_CHECKING:
     from dsh_runtime.core.fiber import Fiber
     from dsh_runtime.tools.batch import Lane
     from dsh_runtime.tools.machine import Machine, Pipeline
-    from dsh_runtime.tools.registry import Journal
+    from dsh_runtime.tools.story import Story
 
 _log = logging.getLogger("dsh.tools")
-_DENIED_BY_PERSON: Final = {
-    "rejected": ("APPROVAL_REJECTED", "a person was asked and said no"),
-    "expired": ("APPROVAL_EXPIRED", "a person was asked and did not answer in time"),
-    "cancelled": ("APPROVAL_CANCELLED", "the question to a person was cancelled"),
-    "unavailable": ("APPROVAL_UNAVAILABLE", "a person has to be asked, and nobody can be reached"),
-}
 _NO_REASON: Final = "a guard denies this call"
-#: How long a result may wait to be put on record, in seconds.
-_RECORD_TIMEOUT: Final = 30.0
 
 
 class Call:
@@ -128,13 +117,13 @@ class Call:
             journal = self.pipeline.journal
             machine.calls[self.token] = self
             if journal is not None:
-                refused = await self._put_on_record(journal, refused)
+                refused = await put_on_record(self, journal, refused)
             candidate = await self._stages(lane) if refused is None else refused
             if lane is not None:
                 await lane.results_turn()
             result = self._final(candidate)
             if journal is not None:
-                result = await self._recorded(journal, result)
+                result = await recorded(self, journal, result)
             return self._observed(result)
         except BaseException as error:
             if self.finished:
@@ -159,9 +148,9 @@ class Call:
                 rulings: list[Ruling] = []
                 await PolicyChain(PRE, pipeline.pre, self.exec).decide(timeout, rulings)
                 if type(rulings[0][0]) is not Allow:
-                    denied = await self._objection(*rulings[0])
+                    denied = await self.objection(*rulings[0])
             if denied is None:
-                denied = self._guarded()
+                denied = self.guarded()
             if lane is not None:
                 lane.policy_done()
             if denied is None:
@@ -190,45 +179,9 @@ class Call:
         text = "call %r of %r fails closed: %s"
         _log.error(text, call_id, self.exec.name, failed, exc_info=failed.bug, extra={"dsh_call": call_id})
 
-    async def foresee(self) -> Foresight:
-        """Ask policy what it would say, without a person, a body or a record (``exec.dry_run`` is true)."""
-        self.story = Story()
-        refused: ToolExecutionFailure | Ask | None = self._enter(dry_run=True)
-        machine = self.machine
-        machine.calls[self.token] = self
-        try:
-            if refused is None:
-                refused = await self._foreseen()
-        except ListenerFailed as failed:
-            refused = failure_of_listener(failed)
-        finally:
-            del machine.calls[self.token]
-        if isinstance(refused, Ask):
-            return Foresight("ask", refused.reason, None, self.story.as_json())
-        if refused is None:
-            return Foresight("allow", None, None, self.story.as_json())
-        return Foresight("refuse", refused.error.message, refused.error.info, self.story.as_json())
-
-    async def _foreseen(self) -> ToolExecutionFailure | Ask | None:
-        pre = self.pipeline.pre
-        if self.pipeline.journal is None:
-            pre = tuple(recording(self.machine, listener) for listener in pre)
-        asked = None
-        if pre:
-            rulings: list[Ruling] = []
-            await PolicyChain(PRE, pre, self.exec).decide(self.machine.settings.policy_timeout, rulings)
-            decision, listener = rulings[0]
-            if type(decision) is Deny:
-                return await self._objection(decision, listener)
-            asked = decision if type(decision) is Ask else None
-        denied = self._guarded()
-        if denied is None and self.tool is None:
-            denied = unknown_tool(self)
-        return asked if denied is None else denied
-
     # 1. Enter.
 
-    def _enter(self, dry_run: bool = False) -> ToolExecutionFailure | None:
+    def enter(self, dry_run: bool = False) -> ToolExecutionFailure | None:
         """Pin the definition, freeze the arguments, make the execution; an error result if the call goes no further."""
         call, machine = self._input, self.machine
         if type(call.name) is not str or type(call.call_id) is not str or not isinstance(call.signal, AbortSignal):
@@ -276,7 +229,7 @@ class Call:
     def _enter_whatever_comes(self) -> ToolExecutionFailure | None:
         """Enter; an input whose parts raise when they are looked at is answered like any other that is no call."""
         try:
-            return self._enter()
+            return self.enter()
         except ORDINARY:
             return self._malformed()
 
@@ -347,61 +300,14 @@ class Call:
 
     # 2. and 3. Policy.
 
-    async def _objection(self, decision: Any, listener: Listener | None) -> ToolExecutionFailure | None:
+    async def objection(self, decision: Any, listener: Listener | None) -> ToolExecutionFailure | None:
         """The error result of a denial, or of a person's no; ``None`` if a person said yes."""
         if type(decision) is Ask:
-            return await self._ask(decision.reason, listener)
+            return await ask(self, decision.reason, listener)
         plugin = listener.plugin if listener is not None else None
         return failure(decision.reason, code="DENIED", name="ToolDenied", plugin=plugin)
 
-    async def _ask(self, reason: str | None, listener: Listener | None) -> ToolExecutionFailure | None:
-        """Put the question to the approval service, once; ``None`` if a person allowed this very call."""
-        step = self.story.begin("approval") if self.story is not None else None
-        outcome = await self._approval(reason)
-        if step is not None:
-            step.end(outcome, reason)
-        if outcome == "allowed-once":
-            return None
-        if outcome == "cancelled" and self.signal.aborted:
-            return aborted(self.signal, began=False)
-        code, message = _DENIED_BY_PERSON[outcome]
-        if self.exec.agent is None and outcome == "unavailable":
-            message = "a person has to be asked, and the call has no agent to ask for"
-        plugin = listener.plugin if listener is not None else None
-        text = f"{message} ({reason})" if reason else message
-        return failure(text, code=code, name="ApprovalDenied", plugin=plugin)
-
-    async def _approval(self, reason: str | None) -> str:
-        """The outcome of asking. An approval service that fails, or answers something else, fails the call."""
-        service = self.machine.approval()
-        if service is None or self.exec.agent is None:
-            return "unavailable"
-        view = present_call(self.tool.definition if self.tool is not None else None, self.exec)
-        request = ApprovalRequest(self.exec, reason, view, digest=self.exec.digest)
-        scope = trio.CancelScope()
-        undo = self.signal.add_callback(self.machine.canceller(scope))
-        try:
-            with scope:
-                outcome = await service.request(request)
-        except ORDINARY as error:
-            cause = sole(error)
-            listener = listener_of(error)
-            if isinstance(cause, HookError) and listener is not None:
-                # A channel that gives rubbish: the core's message says it all.
-                raise ListenerFailed(listener.plugin, str(cause)) from error
-            who = listener.where if listener is not None else "the approval service"
-            text = f"{who} raised {type(cause).__name__} when asked for approval: {message_of(cause)}"
-            raise ListenerFailed(listener.plugin if listener is not None else "approval", text, error) from error
-        finally:
-            undo()
-        if scope.cancelled_caught:
-            return "cancelled"
-        if not isinstance(outcome, str) or (outcome != "allowed-once" and outcome not in _DENIED_BY_PERSON):
-            text = f"the approval service answered with {shown(outcome)}, which is no outcome"
-            raise ListenerFailed("approval", text)
-        return outcome
-
-    def _guarded(self) -> ToolExecutionFailure | None:
+    def guarded(self) -> ToolExecutionFailure | None:
         """Ask the guards, those of now and those of the call's entry; the first reason ends the matter.
 
         After them the signal is looked at again: a denial beats an abort.
@@ -558,7 +464,7 @@ class Call:
             # The finalizer is interrupted too: what goes on its way is the first interrupt.
             result = failure_of(again, plugin=None)
         if self.pipeline.journal is not None:
-            result = await self._recorded(self.pipeline.journal, result)
+            result = await recorded(self, self.pipeline.journal, result)
         return self._observed(result)
 
     def _contexts_so_far(self) -> tuple[ContextMessage, ...]:
@@ -569,30 +475,6 @@ class Call:
             return frozen_contexts(self.dispatch.context.contexts, self.machine.settings.max_depth)
         except ToolOutputError:
             return ()
-
-    # The record.
-
-    async def _put_on_record(
-        self, journal: Journal, refused: ToolExecutionFailure | None
-    ) -> ToolExecutionFailure | None:
-        """Have the call on record before any policy sees it; a journal that fails refuses the call."""
-        self.story = Story()
-        try:
-            await journal.called(self.exec)
-        except ORDINARY as error:
-            return refused or failure_of(error, plugin=None, default_code="LOG_UNAVAILABLE")
-        return refused
-
-    async def _recorded(self, journal: Journal, result: ToolExecutionResult) -> ToolExecutionResult:
-        """Have the result on record before anybody hears of it; without that, nobody gets it."""
-        story = self.story.as_json() if self.story is not None else None
-        try:
-            with trio.CancelScope(shield=True), trio.fail_after(_RECORD_TIMEOUT):
-                await journal.finished(self.exec, result, story)
-        except ORDINARY as error:
-            text = f"the result is withheld, since it could not be put on record: {message_of(sole(error))}"
-            return failure(text, code="LOG_UNAVAILABLE", name=type(sole(error)).__name__)
-        return result
 
     # While the call is under way.
 

@@ -13,6 +13,7 @@ from dsh_runtime.core.services import Service
 from dsh_runtime.tools.batch import Batch
 from dsh_runtime.tools.call import Call
 from dsh_runtime.tools.definition import RESERVED_NAMES, ToolDefinition, ToolExecutionInput
+from dsh_runtime.tools.foresight import Foresight, foresee
 from dsh_runtime.tools.machine import Machine, ToolSettings
 from dsh_runtime.tools.registry import (
     GUARD,
@@ -30,7 +31,6 @@ from dsh_runtime.tools.registry import (
     check_definition,
     make_restriction,
 )
-from dsh_runtime.tools.story import Foresight
 from dsh_runtime.values import snapshot_json, thaw
 
 Undo = Callable[[], Any]
@@ -132,7 +132,7 @@ class ToolRuntime(Service):
 
     async def foresee(self, call: ToolExecutionInput) -> Foresight:
         """Say beforehand what policy would decide about a call; no approval is asked for and no body runs."""
-        return await Call(self.machine, call).foresee()
+        return await foresee(Call(self.machine, call))
 
     async def execute_batch(
         self, calls: Sequence[ToolExecutionInput], max_parallel: int = 10

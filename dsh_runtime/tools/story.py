@@ -11,9 +11,9 @@ import types
 from collections.abc import Callable, Generator
 from time import perf_counter
 from types import CoroutineType, GeneratorType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 from dsh_hookspecs import (
     UNSET,
     Accept,
@@ -22,7 +22,6 @@ from dsh_hookspecs import (
     Block,
     Deny,
     JsonValue,
-    ToolErrorInfo,
     ToolExecutionFailure,
     ToolExecutionSuccess,
 )
@@ -65,16 +64,6 @@ class Step:
             if value is not None:
                 entry[name] = value
         return entry
-
-
-@frozen
-class Foresight:
-    """What policy would say about a call: ``allow``, ``ask`` or ``refuse``, why, who decided, and the story of it."""
-
-    verdict: Literal["allow", "ask", "refuse"]
-    reason: str | None
-    info: ToolErrorInfo | None
-    story: list[dict[str, JsonValue]]
 
 
 class Story:

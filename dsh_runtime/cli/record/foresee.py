@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dsh_hookspecs import JsonValue
 
     from dsh_runtime.loader.host import Host
-    from dsh_runtime.tools.story import Foresight
+    from dsh_runtime.tools.foresight import Foresight
 
 _VERDICTS: Final = {
     "allow": ("would be allowed", "bold green"),

@@ -1,0 +1,42 @@
+"""The record of a call: before any policy sees it, and with its result before anybody hears of that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+from dsh_hookspecs import ToolExecutionFailure, ToolExecutionResult
+
+from dsh_runtime.tools.failures import ORDINARY, failure, failure_of, message_of, sole
+from dsh_runtime.tools.story import Story
+
+if TYPE_CHECKING:
+    from dsh_runtime.tools.call import Call
+    from dsh_runtime.tools.registry import Journal
+
+#: How long a result may wait to be put on record, in seconds.
+_TIMEOUT: Final = 30.0
+
+
+async def put_on_record(
+    call: Call, journal: Journal, refused: ToolExecutionFailure | None
+) -> ToolExecutionFailure | None:
+    """Have the call on record before any policy sees it; a journal that fails refuses the call."""
+    call.story = Story()
+    try:
+        await journal.called(call.exec)
+    except ORDINARY as error:
+        return refused or failure_of(error, plugin=None, default_code="LOG_UNAVAILABLE")
+    return refused
+
+
+async def recorded(call: Call, journal: Journal, result: ToolExecutionResult) -> ToolExecutionResult:
+    """Have the result on record before anybody hears of it; without that, nobody gets it."""
+    story = call.story.as_json() if call.story is not None else None
+    try:
+        with trio.CancelScope(shield=True), trio.fail_after(_TIMEOUT):
+            await journal.finished(call.exec, result, story)
+    except ORDINARY as error:
+        text = f"the result is withheld, since it could not be put on record: {message_of(sole(error))}"
+        return failure(text, code="LOG_UNAVAILABLE", name=type(sole(error)).__name__)
+    return result
