@@ -16,6 +16,7 @@ from dsh_runtime.cli.output import Output
 COMMANDS: Final = {
     "demo": "dsh_runtime.cli.demo.command",
     "call": "dsh_runtime.cli.call",
+    "exec": "dsh_runtime.cli.programs",
     "tools": "dsh_runtime.cli.tools",
     "plugins": "dsh_runtime.cli.plugins.command",
     "check": "dsh_runtime.cli.check",

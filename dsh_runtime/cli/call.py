@@ -67,18 +67,25 @@ async def _call(
 ) -> int:
     from dsh_runtime.cli.arguments import build_arguments, read_piped
     from dsh_runtime.cli.asking import ask_at_terminal
-    from dsh_runtime.cli.session import call_tool, open_session
+    from dsh_runtime.cli.session import open_session
 
     async with open_session(options, record=True) as host:
         parameters = parameters_of(host, name)
         given = await read_piped(parameters) if document is None else document
         arguments = build_arguments(given, pairs, parameters, name)
         await ask_at_terminal(host)
-        if output.look == "rich":
-            result = await _call_on_screen(interruption, output, host, name, arguments)
-        else:
-            result = await call_tool(host, name, arguments, interruption)
-            show_result(output, name, result)
+        return await call_and_show(interruption, output, host, name, arguments)
+
+
+async def call_and_show(interruption: Interruption, output: Output, host: Host, name: str, arguments: Any) -> int:
+    """Make a call and show its result; give the exit code."""
+    from dsh_runtime.cli.session import call_tool
+
+    if output.look == "rich":
+        result = await _call_on_screen(interruption, output, host, name, arguments)
+    else:
+        result = await call_tool(host, name, arguments, interruption)
+        show_result(output, name, result)
     return FAILED if result.is_error else SUCCESS
 
 

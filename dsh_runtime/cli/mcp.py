@@ -46,9 +46,9 @@ def command(options: Options, http: bool) -> int:
 async def _serve(options: Options, http: bool) -> int:
     from dsh_hookspecs import HarnessError
 
-    from dsh_runtime.cli.session import open_session
+    from dsh_runtime.cli.session import for_models, open_session
 
-    async with open_session(options, record=True, watchdog=True) as host:
+    async with open_session(options, record=True, watchdog=True, adapt=for_models) as host:
         if host.ctx.get(SERVICE) is None:
             await _mount_default(host)
         try:

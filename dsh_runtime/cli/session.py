@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator, Hashable, Iterator
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -15,6 +15,7 @@ from dsh_runtime.cli.errors import CliError
 from dsh_runtime.cli.logs import OWN_CALLS, logging_to_stderr
 from dsh_runtime.cli.options import Options
 from dsh_runtime.cli.running import Interruption
+from dsh_runtime.loader.code_mode import for_people
 from dsh_runtime.loader.errors import LoaderError
 from dsh_runtime.loader.host import Host, open_host
 from dsh_runtime.loader.record import without_record
@@ -33,8 +34,11 @@ async def open_session(
     record: bool = False,
     tells_failures: bool = False,
     watchdog: bool = False,
+    adapt: Callable[[HostConfig], HostConfig] = for_people,
 ) -> AsyncIterator[Host]:
     """Open the host that the config describes; with ``record``, for calls, which the session log hears of.
+
+    ``adapt`` makes the config fit whoever calls the tools: a person, where a command does not say otherwise.
 
     A command that may run for long has a ``watchdog``, which names plugins that hold everybody up.
 
@@ -43,11 +47,16 @@ async def open_session(
     What plugins print goes to stderr meanwhile: stdout is the command's own.
     """
     with logging_to_stderr(options.verbosity) as log, contextlib.redirect_stdout(sys.stderr), telling_problems():
-        config = read_config(options)
+        config = adapt(read_config(options))
         config = config if record else without_record(config)
         async with open_host(config, plugins=plugins, strict=strict, watchdog=watchdog) as host:
             log.tell_held(failures=not tells_failures) if strict else log.forget_held()
             yield host
+
+
+def for_models(config: HostConfig) -> HostConfig:
+    """The config as it is, for a host whose tools models call."""
+    return config
 
 
 def read_config(options: Options) -> HostConfig:

@@ -35,7 +35,8 @@ def value_of(outcome: CodeOutcome) -> dict[str, JsonValue]:
 
 def render(args: object, value: Mapping[str, Any]) -> Content:
     """What was printed, and what was returned."""
-    blocks = [_text(value["logs"])] if value["logs"] else []
+    logs = value["logs"].removesuffix("\n")
+    blocks = [_text(logs)] if logs else []
     if "result" in value:
         result = value["result"]
         blocks.append(_text(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)))
@@ -49,7 +50,7 @@ def failure_content(outcome: CodeOutcome, failure: CodeFailure) -> list[ContentB
         text += f"\n\n{failure.traceback.rstrip()}"
     blocks = [_text(text)]
     if outcome.logs:
-        blocks.append(_text(f"Printed until then:\n{outcome.logs}"))
+        blocks.append(_text(f"Printed until then:\n{outcome.logs.removesuffix(chr(10))}"))
     return blocks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import fields
+from attrs import evolve, fields
 
 from dsh_runtime.loader.errors import ConfigProblem
 from dsh_runtime.loader.model import HostConfig
@@ -12,7 +12,7 @@ from dsh_runtime.loader.model import HostConfig
 if TYPE_CHECKING:
     from dsh_runtime.core.context import Context
     from dsh_runtime.core.fiber import Fiber
-    from dsh_runtime.loader.settings import CodeSettings
+    from dsh_runtime.loader.settings import CodeSettings, Presentation
 
 RUNTIME: Final = "code-runtime"
 CODE_MODE: Final = "code-mode"
@@ -52,6 +52,22 @@ def presentation_problems(config: HostConfig) -> list[ConfigProblem]:
         "use 'native', or leave Code Mode on"
     )
     return [ConfigProblem(_PRESENTATION, text, config.where(_PRESENTATION))]
+
+
+def for_people(config: HostConfig) -> HostConfig:
+    """The same config for a host whose tools a person calls, or looks at, by hand.
+
+    Where models see programs alone, the tools can be called all the same; no interpreter is kept ready for a program
+    that nobody is going to run.
+    """
+    host = config.host
+    presentation: Presentation = "both" if host.presentation == "code" and host.code.enabled else host.presentation
+    return evolve(config, host=evolve(host, presentation=presentation, code=evolve(host.code, spares=0)))
+
+
+def for_program(config: HostConfig) -> HostConfig:
+    """The same config for a host that is to run one program of a person's."""
+    return for_people(evolve(config, host=evolve(config.host, presentation="both")))
 
 
 def _part_of(settings: CodeSettings, cls: type[Any]) -> Any:

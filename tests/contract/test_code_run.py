@@ -26,7 +26,7 @@ async def test_what_is_returned_and_printed_comes_back_and_nothing_else() -> Non
         Recorder(run.ctx).tool("secretive", lambda args, exec: "the secret")
         result = success(await run.run("x = await tools.secretive()\nprint('hi')\nreturn [1, {'a': None}]"))
     assert result.value == {"logs": "hi\n", "result": [1, {"a": None}]}
-    assert [block["text"] for block in result.content] == ["hi\n", '[1, {"a": null}]']
+    assert [block["text"] for block in result.content] == ["hi", '[1, {"a": null}]']
 
 
 async def test_a_program_that_returns_nothing_has_no_result() -> None:
