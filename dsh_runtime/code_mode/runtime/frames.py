@@ -19,6 +19,8 @@ from dsh_runtime.values.snapshot import snapshot_json
 
 _MAX_REASON: Final = 10_000
 _MAX_TRACE: Final = 100_000
+#: From this cost on it pays to keep the garbage collector away.
+_LARGE: Final = 1_000_000
 
 
 class Violation(Exception):  # noqa: N818 - it ends the run, and is told as what it is
@@ -118,6 +120,8 @@ class Dialogue:
         price = cost(body)
         if price > self._max_cost:
             raise Violation("it sent a frame whose values are too many")
+        if price < _LARGE:
+            return self._message(body, price)
         with collection_paused():
             return self._message(body, price)
 

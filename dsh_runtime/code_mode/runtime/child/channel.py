@@ -20,6 +20,8 @@ from .wire import HEADER, framed
 
 _CHUNK = 65_536
 _HEADER_SIZE = HEADER.size
+#: From this size on it pays to keep the garbage collector away.
+_LARGE = 100_000
 
 
 class Channel:
@@ -53,10 +55,12 @@ class Channel:
         stop = _HEADER_SIZE + size
         if len(self._incoming) < stop:
             return None
-        with collection_paused():
-            message: list[Any] = json.loads(self._incoming[_HEADER_SIZE:stop].decode())
+        body = self._incoming[_HEADER_SIZE:stop].decode()
         del self._incoming[:stop]
-        return message
+        if size < _LARGE:
+            return _parsed(body)
+        with collection_paused():
+            return _parsed(body)
 
     def attach(self, loop: asyncio.AbstractEventLoop, heard: Callable[[list[Any]], None]) -> None:
         """Do not wait any more: use this loop, and give ``heard`` what comes."""
@@ -133,6 +137,11 @@ class Channel:
     def _hear(self) -> None:
         while (message := self._next()) is not None:
             self._heard(message)
+
+
+def _parsed(body: str) -> list[Any]:
+    message: list[Any] = json.loads(body)
+    return message
 
 
 def _ignore(message: list[Any]) -> None:

@@ -14,6 +14,7 @@ from .wire import MAX_DEPTH, cost, max_cost
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False)
 
+_FEW = 20
 _PLAIN = _SCALARS | {dict, list, tuple}
 
 #: Where a container stands: the place of the one around it, and its key in there.
@@ -27,14 +28,17 @@ class NotJsonError(TypeError):
 def encode(message: list[Any], value: Any, what: str, max_frame: int) -> bytes:
     """``message`` with ``value`` as its last item, as the body of a frame; ``what`` names the value in errors."""
     try:
-        with collection_paused():
-            check(value, what, max_frame)
+        if _is_small(value):
             body = _ENCODER.encode([*message, value]).encode()
+        else:
+            with collection_paused():
+                check(value, what, max_frame)
+                body = _ENCODER.encode([*message, value]).encode()
     except UnicodeEncodeError:
         raise NotJsonError(f"{what} holds a lone surrogate, which is no character; replace it") from None
     except ValueError as error:  # NaN, infinities, integers too long to print
         raise NotJsonError(f"{what} is no JSON: {error}") from None
-    if len(body) > max_frame or cost(body) > max_cost(max_frame):
+    if len(body) > max_frame or (len(body) > max_frame // 64 and cost(body) > max_cost(max_frame)):
         raise NotJsonError(f"{what} is too large: {len(body):,} bytes as JSON; at most {max_frame:,} can be passed on")
     return body
 
@@ -49,6 +53,14 @@ def collection_paused() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def _is_small(value: Any) -> bool:
+    """Whether a value is a scalar, or an object of a few: there is nothing to be found in it."""
+    kind = type(value)
+    if kind is dict and len(value) < _FEW:
+        return all(type(key) is str and type(item) in _SCALARS for key, item in value.items())
+    return kind in _SCALARS
 
 
 def check(value: Any, what: str, max_items: int) -> None:
