@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dsh_runtime.loader.model import HostConfig
 
 _MOST: Final = 8 * 1024 * 1024
+_CHUNK: Final = 1 << 20
 _STDIN: Final = "-"
 
 
@@ -87,11 +88,7 @@ def _program(file: str) -> tuple[str, str]:
     """A program's text, and what it is called."""
     name = "stdin" if file == _STDIN else repr(file)
     try:
-        if file == _STDIN:
-            data = sys.stdin.buffer.read(_MOST + 1)
-        else:
-            with Path(file).open("rb") as stream:
-                data = stream.read(_MOST + 1)
+        data = _some_of(_stdin()) if file == _STDIN else _read(Path(file))
         text = data.decode("utf-8-sig")
     except OSError as error:
         raise CliError(f"the program in {name} cannot be read ({error.strerror})") from None
@@ -100,3 +97,22 @@ def _program(file: str) -> tuple[str, str]:
     if len(data) > _MOST:
         raise CliError(f"the program in {name} is too long; at most {_MOST:,} bytes are read")
     return text, f"dsh-run exec {file}"
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return _some_of(stream)
+
+
+def _some_of(stream: BinaryIO) -> bytes:
+    """All that a stream has, or enough to see that it is too much."""
+    data = b""
+    while len(data) <= _MOST and (more := stream.read(_CHUNK)):
+        data += more
+    return data
+
+
+def _stdin() -> BinaryIO:
+    if sys.stdin is None or sys.stdin.closed:
+        raise CliError("the program in stdin cannot be read (stdin is closed)")
+    return sys.stdin.buffer

@@ -190,23 +190,36 @@ class Reader:
 
     def call(self, call_id: str, *, session: str | None = None) -> CallRecord:
         """The newest call of an id, of one session or of all, with everything that is known of it."""
-        where = "c.call_id = ?" + (" AND s.id = ?" if session is not None else "")
-        asked = [call_id] if session is None else [call_id, session]
-        found = [CallInfo(*row) for row in self._rows(_CALLS.format(where=where), *asked, 1)]
-        if not found:
+        found = self._newest(call_id, session)
+        if found is None:
             text = f"call {call_id!r} of {str(self.path)!r}: there is none; list the calls"
             raise LogError(text, code="UNKNOWN_CALL")
-        return self._record(found[0])
+        return self._record(found)
+
+    def _newest(self, call_id: str, session: str | None) -> CallInfo | None:
+        where = "c.call_id = ?" + (" AND s.id = ?" if session is not None else "")
+        asked = [call_id] if session is None else [call_id, session]
+        return next((CallInfo(*row) for row in self._rows(_CALLS.format(where=where), *asked, 1)), None)
 
     def find_call(self, start: str, *, session: str | None = None) -> CallRecord:
-        """The newest call of an id, or of the only id that begins so."""
-        where = "" if session is None else "AND s.id = ?2"
-        rows = self._rows(_CALL_IDS.format(where=where), start, *([] if session is None else [session]))
-        ids = [row[0] for row in rows]
-        if start not in ids and len(ids) > 1:
+        """The newest call of an id, or of the only id that begins so.
+
+        Calls that were made inside others do not stand in the way of those.
+        """
+        found = self._newest(start, session)
+        if found is not None:
+            return self._record(found)
+        ids = self._ids(start, session, "AND json_extract(e.payload, '$.root') IS NULL") or self._ids(start, session)
+        if len(ids) > 1:
             text = f"call {start!r} of {str(self.path)!r}: several begin so ({', '.join(ids)}); give more of the id"
             raise LogError(text, code="UNKNOWN_CALL")
-        return self.call(ids[0] if ids and start not in ids else start, session=session)
+        return self.call(ids[0] if ids else start, session=session)
+
+    def _ids(self, start: str, session: str | None, where: str = "") -> list[str]:
+        """The ids that begin so, as many as show that there are several."""
+        where += "" if session is None else " AND s.id = ?2"
+        rows = self._rows(_CALL_IDS.format(where=where), start, *([] if session is None else [session]))
+        return [row[0] for row in rows]
 
     def call_at(self, session: str, seq: int) -> CallRecord:
         """The call at a place of a session."""
@@ -216,7 +229,7 @@ class Reader:
             raise LogError(text, code="UNKNOWN_CALL")
         return self._record(CallInfo(*rows[0]))
 
-    def nested(self, record: CallRecord, *, limit: int = 1_000) -> list[CallRecord]:
+    def nested(self, record: CallRecord, *, limit: int = 10_000) -> list[CallRecord]:
         """The calls that were made inside a call, at whatever depth, in order."""
         root = record.events[0].payload.get("root") or record.info.call_id
         last = record.events[-1].seq if record.info.outcome != "open" else _NO_END
