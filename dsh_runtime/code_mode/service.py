@@ -54,11 +54,13 @@ class CodeMode(Service):
     def _forget(self) -> None:
         self._texts.clear()
 
+    def introduction(self, scope: Hashable | None = None) -> str:
+        """What a model has to read about the tools, in Markdown, before it writes a program for a scope."""
+        return f"{_INTRODUCTION}\n\n{fenced(self.sdk(scope))}"
+
     def _section(self, scope: Hashable | None) -> str | None:
         machine: Any = self.ctx.tools.machine
-        if machine.pipeline(scope).mode == "native":
-            return None
-        return f"{_INTRODUCTION}\n\n{fenced(self.sdk(scope))}"
+        return None if machine.pipeline(scope).mode == "native" else self.introduction(scope)
 
 
 def _name(tool: ToolDefinition) -> str:
