@@ -5,9 +5,10 @@ A check opens a host of its own, with the plugin, its companions, and what the c
 
 from __future__ import annotations
 
+import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -225,6 +226,21 @@ def _belongs(fiber: Any, owner: Fiber) -> bool:
 
 async def it_survives_reload(subject: Subject) -> None:
     """A reload takes, and the same calls come out as before."""
+    with _modules_put_back():
+        await _survive_reload(subject)
+
+
+@contextmanager
+def _modules_put_back() -> Iterator[None]:
+    """A reload makes fresh modules; the tests that follow have imported the old ones, and are to find them again."""
+    before = dict(sys.modules)
+    try:
+        yield
+    finally:
+        sys.modules.update(before)
+
+
+async def _survive_reload(subject: Subject) -> None:
     async with housed(subject, Probe()) as house:
         fiber = plugin_fiber(house, subject)
         before = [await _outcome(house, *call) for call in (*subject.calls, (PROBE, {}))]

@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
-from typing import Any, ClassVar
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any
 
 import trio
 
@@ -25,11 +25,12 @@ class PluginChecks:
     a check, by its name without ``test_``, does not apply. :meth:`subject` may make all of it anew for each check.
     """
 
-    plugin: ClassVar[Any] = None
-    companions: ClassVar[tuple[Any, ...]] = ()
-    calls: ClassVar[tuple[tuple[str, Any], ...]] = ()
-    never_generate: ClassVar[Collection[str]] = ()
-    exempt: ClassVar[dict[str, str]] = {}
+    # No ClassVar: a subclass that says ``calls = …`` is right for mypy, too.
+    plugin: Any = None
+    companions: tuple[Any, ...] = ()
+    calls: tuple[tuple[str, Any], ...] = ()
+    never_generate: Collection[str] = ()
+    exempt: Mapping[str, str] = {}  # never changed
 
     def subject(self) -> Subject:
         """What is checked; called for each check."""
