@@ -19,7 +19,7 @@ class ClientConfig:
     deny: tuple[str, ...] = ()
     #: Guards for the client's calls, each ``module:function``.
     guards: tuple[str, ...] = ()
-    #: How tools are presented to the client; ``None``: as the host says.
+    #: How tools are presented to the client; ``None``: as to others.
     presentation: Literal["native", "code", "both"] | None = None
 
 
@@ -79,5 +79,7 @@ class Config:
     max_pending_requests: int = field(default=4096, validator=validators.ge(1))
     #: Whether a client that can ask its user is asked to, when a call has to be approved.
     elicitation: bool = True
+    #: How tools are presented to clients; ``None``: as the host says.
+    presentation: Literal["native", "code", "both"] | None = None
     #: The HTTP server, where it is used.
     http: HttpConfig = field(factory=HttpConfig)

@@ -8,7 +8,7 @@ that still does not fit is left out of the list, with a warning. It can be calle
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from dsh_plugin_mcp_server._limits import Limits
+from dsh_plugin_mcp_server._presentation import RUN_CODE
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +32,8 @@ class ToolList:
     tools: ToolsService
     agent: object
     limits: Limits
+    #: What the description of ``run_code`` says about the other tools.
+    declarations: Callable[[], str] = str
 
     def page(self, cursor: str | None, *, modern: bool) -> dict[str, Any]:
         """The tools from ``cursor`` on, and where the next page begins if there is one."""
@@ -55,7 +58,10 @@ class ToolList:
 
     def _entry(self, schema: Mapping[str, Any], modern: bool) -> dict[str, Any]:
         name = schema["name"]
-        entry = {"name": name, "description": schema["description"], "inputSchema": _rooted(schema["parameters"])}
+        description = schema["description"]
+        if name == RUN_CODE:
+            description = f"{description}\n\n{self.declarations()}".rstrip()
+        entry = {"name": name, "description": description, "inputSchema": _rooted(schema["parameters"])}
         definition = self.tools.get(name, self.agent)
         if definition is not None and definition.output.structured:
             output = definition.output
