@@ -6,7 +6,7 @@ does not start; where it cannot write any more, calls are refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
@@ -93,7 +93,7 @@ class Recorder:
         await self._journal.called(exec, tool.plugin if tool is not None else None)
 
     async def finished(
-        self, exec: ToolExecution, result: ToolExecutionResult, story: list[dict[str, JsonValue]] | None
+        self, exec: ToolExecution, result: ToolExecutionResult, story: Sequence[dict[str, JsonValue]] | None
     ) -> None:
         """Put a result on record before anybody hears of it."""
         views = views_of(self._calls[exec.token], result, self._redact.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -13,6 +14,7 @@ from dsh_runtime.core.events import Listener
 from dsh_runtime.tools.dispatch import aborted
 from dsh_runtime.tools.failures import ORDINARY, ListenerFailed, failure, message_of, shown, sole
 from dsh_runtime.tools.presentation import present_call
+from dsh_runtime.tools.story import UNANSWERED
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
@@ -27,10 +29,13 @@ _DENIED: Final = {
 
 async def ask(call: Call, reason: str | None, listener: Listener | None) -> ToolExecutionFailure | None:
     """Put the question to the approval service, once; ``None`` if a person allowed this very call."""
-    step = call.story.begin("approval") if call.story is not None else None
-    outcome = await _outcome(call, reason)
-    if step is not None:
-        step.end(outcome, reason)
+    began, words = perf_counter(), UNANSWERED
+    try:
+        outcome = await _outcome(call, reason)
+        words = outcome, reason
+    finally:
+        if call.notes is not None:
+            call.notes.append(("approval", None, None, words, began, perf_counter()))
     if outcome == "allowed-once":
         return None
     if outcome == "cancelled" and call.signal.aborted:

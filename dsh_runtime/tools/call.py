@@ -58,13 +58,13 @@ from dsh_runtime.tools.policy import POST, PRE, PolicyChain, Ruling
 from dsh_runtime.tools.record import put_on_record, recorded
 from dsh_runtime.tools.registry import Guard, RegisteredTool
 from dsh_runtime.tools.results import frozen_content, frozen_contexts, materialise
+from dsh_runtime.tools.story import PASS, UNANSWERED, Note, raised
 from dsh_runtime.values import Mismatch, snapshot_json
 
 if TYPE_CHECKING:
     from dsh_runtime.core.fiber import Fiber
     from dsh_runtime.tools.batch import Lane
     from dsh_runtime.tools.machine import Machine, Pipeline
-    from dsh_runtime.tools.story import Story
 
 _log = logging.getLogger("dsh.tools")
 _NO_REASON: Final = "a guard denies this call"
@@ -82,9 +82,9 @@ class Call:
         "finalised",
         "finished",
         "machine",
+        "notes",
         "pipeline",
         "signal",
-        "story",
         "token",
         "tool",
     )
@@ -102,7 +102,7 @@ class Call:
         self.arguments_checked = False
         self.finalised = False
         self.finished = False
-        self.story: Story | None = None
+        self.notes: list[Note] | None = None
         self._at_rest: trio.Event | None = None
 
     async def run(self, lane: Lane | None = None) -> ToolExecutionResult:
@@ -146,7 +146,7 @@ class Call:
             denied = None
             if pipeline.pre:
                 rulings: list[Ruling] = []
-                await PolicyChain(PRE, pipeline.pre, self.exec).decide(timeout, rulings)
+                await PolicyChain(PRE, pipeline.pre, self.exec, None, self.notes).decide(timeout, rulings)
                 if type(rulings[0][0]) is not Allow:
                     denied = await self.objection(*rulings[0])
             if denied is None:
@@ -162,7 +162,7 @@ class Call:
                 await lane.results_turn()
             if pipeline.post:
                 verdicts: list[Ruling] = []
-                await PolicyChain(POST, pipeline.post, self.exec, result).decide(timeout, verdicts)
+                await PolicyChain(POST, pipeline.post, self.exec, result, self.notes).decide(timeout, verdicts)
                 if verdicts[0] is not POST.end:
                     result = self._carry_out(verdicts[0], result)
                 result = self.after_abort(result)
@@ -318,23 +318,26 @@ class Call:
                 guards = self.machine.guards(self.pipeline)
             except ScopeClosedError as error:
                 return failure_of(error, plugin=None)
-        ask = self._guard_answer if self.story is None else self._told_guard_answer
+        ask = self._guard_answer if self.notes is None else self._noted_guard_answer
         for guard in guards:
             reason = ask(guard)
             if reason is not None:
                 return failure(reason or _NO_REASON, code="GUARDED", name="ToolGuarded", plugin=guard.plugin)
         return aborted(self.signal, began=False) if self.signal.poll() else None
 
-    def _told_guard_answer(self, guard: Guard) -> str | None:
-        """A guard's reason, or ``None``, noted in the story."""
-        assert self.story is not None
-        step = self.story.begin("guard", guard.plugin)
+    def _noted_guard_answer(self, guard: Guard) -> str | None:
+        """A guard's reason, or ``None``, with a note of it."""
+        assert self.notes is not None
+        began = perf_counter()
+        words = UNANSWERED
         try:
             reason = self._guard_answer(guard)
+            words = PASS if reason is None else ("deny", reason)
         except ListenerFailed as failed:
-            step.end("raised", str(failed))
+            words = raised(failed)
             raise
-        step.end("pass" if reason is None else "deny", reason)
+        finally:
+            self.notes.append(("guard", guard.plugin, None, words, began, perf_counter()))
         return reason
 
     def _guard_answer(self, guard: Guard) -> str | None:

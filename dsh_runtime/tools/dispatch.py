@@ -10,6 +10,7 @@ import logging
 import types
 from collections.abc import Awaitable, Generator, Sequence
 from functools import partial
+from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ from dsh_runtime.tools.results import (
     rendered,
 )
 from dsh_runtime.tools.scope import run_body
-from dsh_runtime.tools.story import describe
+from dsh_runtime.tools.story import PASS, SUCCESS, describe, raised
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
@@ -130,6 +131,8 @@ class Dispatch:
             raise self._too_late()
         listener = self._listeners[index]
         view = make_view(self._call, signal)
+        notes = self._call.notes
+        began = perf_counter() if notes is not None else 0.0
         self.running += 1
         try:
             answer = listener.call(view, partial(self.next, index + 1, view))
@@ -138,9 +141,13 @@ class Dispatch:
             if type(answer) not in _RESULTS:
                 answer = yield from settled(answer)
         except (Refused, ListenerFailed) as failed:
+            if notes is not None:
+                notes.append((listener.event, listener.plugin, listener.name, raised(failed), began, perf_counter()))
             self.failed = self.failed or failed
             raise
         except BaseException as error:
+            if notes is not None:
+                notes.append((listener.event, listener.plugin, listener.name, raised(error), began, perf_counter()))
             goes_on = outward(error)
             if goes_on is None:
                 raise self._fail(listener, error) from error
@@ -152,7 +159,11 @@ class Dispatch:
             if self._idle is not None and not self.running:
                 self._idle.set()
         made = self.made
-        return answer if (made and made[-1] is answer) or self.is_own(answer) else self._adopt(listener, answer)
+        own = (made and made[-1] is answer) or self.is_own(answer)
+        if notes is not None:
+            words = PASS if own else describe(answer)
+            notes.append((listener.event, listener.plugin, listener.name, words, began, perf_counter()))
+        return answer if own else self._adopt(listener, answer)
 
     def _too_late(self) -> HookError:
         return HookError("next() of 'tools/execute' is called after its stage has ended; call it before returning")
@@ -273,7 +284,8 @@ class Dispatch:
         except ORDINARY as error:
             return self._keep(failure_of(error, plugin=tool.plugin))
         run = self.context = make_run_context(call, fused)
-        step = call.story.begin("body", tool.plugin, tool.name) if call.story is not None else None
+        notes = call.notes
+        began = perf_counter() if notes is not None else 0.0
         self.running += 1
         outcome: Any
         try:
@@ -294,8 +306,9 @@ class Dispatch:
                 yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105 - this is the await
             if not result.is_error or _code(result) is None:
                 result = aborted(fused, began=run.began, contexts=result.additional_contexts)
-        if step is not None:
-            step.end(*describe(result))
+        if notes is not None:
+            words = describe(result) if result.is_error else SUCCESS
+            notes.append(("body", tool.plugin, tool.name, words, began, perf_counter()))
         return self._keep(result)
 
     def _normalise(self, tool: RegisteredTool, run: RunContext, outcome: Any) -> ToolExecutionResult:

@@ -10,7 +10,7 @@ from dsh_hookspecs import Ask, Deny, JsonValue, ToolErrorInfo, ToolExecutionFail
 from dsh_runtime.tools.dispatch import unknown_tool
 from dsh_runtime.tools.failures import ListenerFailed, failure_of_listener
 from dsh_runtime.tools.policy import PRE, PolicyChain, Ruling
-from dsh_runtime.tools.story import Story, recording
+from dsh_runtime.tools.story import Story
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
@@ -28,7 +28,7 @@ class Foresight:
 
 async def foresee(call: Call) -> Foresight:
     """Take a call through entry, ``tools/pre-execute`` and guards, and no further."""
-    call.story = Story()
+    call.notes = []
     refused: ToolExecutionFailure | Ask | None = call.enter(dry_run=True)
     machine = call.machine
     machine.calls[call.token] = call
@@ -40,21 +40,18 @@ async def foresee(call: Call) -> Foresight:
     finally:
         del machine.calls[call.token]
     if isinstance(refused, Ask):
-        return Foresight("ask", refused.reason, None, call.story.as_json())
+        return Foresight("ask", refused.reason, None, Story(call.notes).as_json())
     if refused is None:
-        return Foresight("allow", None, None, call.story.as_json())
-    return Foresight("refuse", refused.error.message, refused.error.info, call.story.as_json())
+        return Foresight("allow", None, None, Story(call.notes).as_json())
+    return Foresight("refuse", refused.error.message, refused.error.info, Story(call.notes).as_json())
 
 
 async def _objection(call: Call) -> ToolExecutionFailure | Ask | None:
     """What stands against the call, ``None`` if nothing does."""
-    pre = call.pipeline.pre
-    if call.pipeline.journal is None:
-        pre = tuple(recording(call.machine, listener) for listener in pre)
-    asked = None
+    pre, asked = call.pipeline.pre, None
     if pre:
         rulings: list[Ruling] = []
-        await PolicyChain(PRE, pre, call.exec).decide(call.machine.settings.policy_timeout, rulings)
+        await PolicyChain(PRE, pre, call.exec, None, call.notes).decide(call.machine.settings.policy_timeout, rulings)
         decision, listener = rulings[0]
         if type(decision) is Deny:
             return await call.objection(decision, listener)

@@ -25,7 +25,6 @@ from dsh_runtime.core.kernel import Kernel
 from dsh_runtime.core.lifecycle import State
 from dsh_runtime.tools.failures import failure
 from dsh_runtime.tools.registry import Guard, Journal, PresentationMode, RegisteredTool, Resolver
-from dsh_runtime.tools.story import recording
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
@@ -77,11 +76,6 @@ class Pipeline:
         self.pre = heard("tools/pre-execute")
         self.execute = heard("tools/execute")
         self.post = heard("tools/post-execute")
-        if self.journal is not None:
-            self.pre, self.execute, self.post = (
-                tuple(recording(machine, listener) for listener in listeners)
-                for listeners in (self.pre, self.execute, self.post)
-            )
         self.result = heard("tools/result")
         self.progress = heard("tools/progress")
         self.guards = machine.resolver.guards(chain)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import types
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
+from time import perf_counter
 from types import CoroutineType, GeneratorType
 from typing import Any, Final, TypeAlias
 
@@ -24,6 +25,7 @@ from dsh_runtime.core.errors import HookError
 from dsh_runtime.core.events import Listener
 from dsh_runtime.tools.execution import Execution
 from dsh_runtime.tools.failures import ListenerFailed, failing, message_of, outward, shown, sole
+from dsh_runtime.tools.story import PASS, Note, describe, raised
 
 #: A decision and the listener that made it (``None``: the end of the chain). A plain tuple: read on every call.
 Ruling: TypeAlias = tuple[Any, Listener | None]
@@ -56,6 +58,7 @@ class PolicyChain:
         "_exec",
         "_idle",
         "_listeners",
+        "_notes",
         "_result",
         "closed",
         "current",
@@ -64,13 +67,21 @@ class PolicyChain:
         "stage",
     )
 
-    def __init__(self, stage: Stage, listeners: Sequence[Listener], exec: Execution, result: Any = None) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        listeners: Sequence[Listener],
+        exec: Execution,
+        result: Any = None,
+        notes: list[Note] | None = None,
+    ) -> None:
         self.stage = stage
         self._end = stage.end[0]
         self._listeners = listeners
         self._count = len(listeners)
         self._exec = exec
         self._result = result
+        self._notes = notes
         self.failed: ListenerFailed | None = None
         self.current: Listener | None = None
         self.running = 0
@@ -118,6 +129,9 @@ class PolicyChain:
         behind = index + 1
         last = behind == self._count
         heard: list[Ruling] = []
+        notes = self._notes
+        began = perf_counter() if notes is not None else 0.0
+        answered = False
         self.running += 1
         try:
             answer = self._ask(listener, self._last if last else partial(self._next, behind, heard))
@@ -128,15 +142,25 @@ class PolicyChain:
             else:
                 if type(answer) not in self.stage.answers:
                     answer = yield from settled(answer)
+                answered = True
                 ruling = heard[-1] if heard and heard[-1][0] is answer else self._checked(listener, answer)
+            if notes is not None:
+                words = PASS if ruling[1] is not listener else describe(answer)
+                notes.append((self.stage.event, listener.plugin, listener.name, words, began, perf_counter()))
+                notes = None
             if not (heard or last) and type(answer) is not self.stage.cuts:
                 # The listener has heard nothing of those behind it: they are heard all the same.
                 yield from self._run(behind, heard)
                 ruling = self.stage.merge(ruling, heard[-1])
         except ListenerFailed as failed:
+            if notes is not None:
+                words = describe(answer) if answered else raised(failed)
+                notes.append((self.stage.event, listener.plugin, listener.name, words, began, perf_counter()))
             self.failed = self.failed or failed
             raise
         except BaseException as error:
+            if notes is not None:
+                notes.append((self.stage.event, listener.plugin, listener.name, raised(error), began, perf_counter()))
             # Cancelled mixed with an error: the error counts, the cancellation goes on its way.
             goes_on = outward(error)
             if goes_on is None:

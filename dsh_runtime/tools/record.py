@@ -22,7 +22,7 @@ async def put_on_record(
     call: Call, journal: Journal, refused: ToolExecutionFailure | None
 ) -> ToolExecutionFailure | None:
     """Have the call on record before any policy sees it; a journal that fails refuses the call."""
-    call.story = Story()
+    call.notes = []
     try:
         await journal.called(call.exec)
     except ORDINARY as error:
@@ -32,7 +32,7 @@ async def put_on_record(
 
 async def recorded(call: Call, journal: Journal, result: ToolExecutionResult) -> ToolExecutionResult:
     """Have the result on record before anybody hears of it; without that, nobody gets it."""
-    story = call.story.as_json() if call.story is not None else None
+    story = Story(call.notes) if call.notes is not None else None
     try:
         with trio.CancelScope(shield=True), trio.fail_after(_TIMEOUT):
             await journal.finished(call.exec, result, story)

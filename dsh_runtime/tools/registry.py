@@ -11,13 +11,20 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from attrs import frozen
-from dsh_hookspecs import HarnessError, JsonSchemaError, JsonValue, ToolExecution, ToolExecutionResult
+from dsh_hookspecs import (
+    HarnessError,
+    JsonSchemaError,
+    JsonValue,
+    JsonValueError,
+    ToolExecution,
+    ToolExecutionResult,
+)
 
 from dsh_runtime.core.events import describe_function
 from dsh_runtime.core.ledger import Entry, Ledger
 from dsh_runtime.tools.body import make_runner
 from dsh_runtime.tools.definition import RESERVED_NAMES, ToolDefinition, ToolOutput
-from dsh_runtime.values import assert_supported_json_schema, compile_schema
+from dsh_runtime.values import assert_supported_json_schema, compile_schema, snapshot_json
 
 if TYPE_CHECKING:
     from dsh_runtime.core.context import Context
@@ -88,7 +95,7 @@ class Journal(Protocol):
         """A call has entered: put it on record before any policy sees it."""
 
     async def finished(
-        self, exec: ToolExecution, result: ToolExecutionResult, story: list[dict[str, JsonValue]] | None
+        self, exec: ToolExecution, result: ToolExecutionResult, story: Sequence[dict[str, JsonValue]] | None
     ) -> None:
         """A call has its final result: put it on record, with its story, before anybody hears of it."""
 
@@ -101,13 +108,31 @@ def check_definition(definition: Any, owner: str) -> None:
             "make a ToolDefinition with define_tool() or @tool"
         )
     subject = f"tool {definition.name!r} of plugin {owner!r}"
-    if not isinstance(definition.name, str):
-        raise ToolRegistrationError(f"{subject} has a name that is no text")
+    _check_shown(definition, subject)
     if definition.name in RESERVED_NAMES:
         raise ToolRegistrationError(f"{subject} has a reserved name; rename it")
     _check_output(definition.output, subject)
     _check_timeout(definition.timeout, subject)
     _check_callables(definition, subject)
+
+
+def _check_shown(definition: ToolDefinition, subject: str) -> None:
+    """What models and clients are shown goes out as JSON, so it has to be some."""
+    wanted = (("name", str, "a text"), ("description", str, "a text"), ("parameters", dict, "a JSON Schema"))
+    for what, kind, noun in wanted:
+        value = getattr(definition, what)
+        if not isinstance(value, kind):
+            raise ToolRegistrationError(f"{subject} has a {what} that is {type(value).__name__}; give {noun}")
+        _check_json(value, what, subject)
+    if type(definition.idempotent) is not bool:
+        raise ToolRegistrationError(f"{subject} has idempotent = {definition.idempotent!r}; give True or False")
+
+
+def _check_json(value: Any, what: str, subject: str) -> None:
+    try:
+        snapshot_json(value, path=what)
+    except JsonValueError as error:
+        raise ToolRegistrationError(f"{subject} has a {what} that is no lossless JSON: {error}") from None
 
 
 def _check_output(output: Any, subject: str) -> None:
@@ -117,6 +142,8 @@ def _check_output(output: Any, subject: str) -> None:
         function = getattr(output, what)
         if function is not None and not callable(function):
             raise ToolRegistrationError(f"{subject} has an output whose {what} is no function: {function!r}")
+    if output.relayed is not None:
+        _check_json(output.relayed, "relayed output schema", subject)
     try:
         assert_supported_json_schema(output.schema)
     except JsonSchemaError as error:

@@ -1,19 +1,16 @@
 """The story of a call: which listener was asked at which stage, what it said, in which order, how long it took.
 
-A host that keeps no record tells no stories and pays nothing for them: only where a journal is installed are the
-listeners of a pipeline wrapped by :func:`recording`. A step is begun when its listener is asked, so the order of the
-steps is the order of asking; its time is the listener's own, without what lies behind its ``next()``.
+A host that keeps no record takes no notes and pays nothing for them: only where a journal is installed does a call have
+a list for them. A note is a plain tuple, made once its listener has answered, for each call makes several. It keeps
+words, not answers: those may be large. What a story reads like is worked out by whoever reads it: the order of asking,
+and the time that was a listener's own, without what lay behind its ``next()``.
 """
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Generator
-from time import perf_counter
-from types import CoroutineType, GeneratorType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias, overload
 
-from attrs import evolve
 from dsh_hookspecs import (
     UNSET,
     Accept,
@@ -26,143 +23,86 @@ from dsh_hookspecs import (
     ToolExecutionSuccess,
 )
 
-from dsh_runtime.core.events import Listener
 from dsh_runtime.tools.failures import clean, message_of, sole
 
-if TYPE_CHECKING:
-    from dsh_runtime.tools.machine import Machine
+#: An answer in one word, and its detail.
+Words: TypeAlias = "tuple[str, str | None]"
+#: Stage, plugin, listener, answer, and when it began and ended.
+Note: TypeAlias = "tuple[str, str | None, str | None, Words, float, float]"
 
-_MAX_DETAIL = 500
-
-
-class Step:
-    """One thing that happened on the way of a call."""
-
-    __slots__ = ("answer", "behind", "detail", "listener", "plugin", "seconds", "stage", "started")
-
-    def __init__(self, stage: str, plugin: str | None, listener: str | None) -> None:
-        self.stage = stage
-        self.plugin = plugin
-        self.listener = listener
-        self.answer = "unanswered"
-        self.detail: str | None = None
-        self.started = perf_counter()
-        self.behind = 0.0
-        self.seconds = 0.0
-
-    def end(self, answer: str, detail: str | None = None) -> None:
-        """Note what came of it."""
-        self.seconds = perf_counter() - self.started - self.behind
-        self.answer = answer
-        self.detail = None if detail is None else clean(detail)[:_MAX_DETAIL]
-
-    def as_json(self) -> dict[str, JsonValue]:
-        """The step as the log keeps it; times in milliseconds."""
-        entry: dict[str, JsonValue] = {"stage": self.stage, "answer": self.answer, "ms": round(self.seconds * 1e3, 3)}
-        for name in ("plugin", "listener", "detail"):
-            value = getattr(self, name)
-            if value is not None:
-                entry[name] = value
-        return entry
+PASS: Final[Words] = ("pass", None)
+SUCCESS: Final[Words] = ("success", None)
+UNANSWERED: Final[Words] = ("unanswered", None)
+_MAX_DETAIL: Final = 500
 
 
-class Story:
-    """The steps of one call, in the order in which they began."""
+class Story(Sequence[dict[str, JsonValue]]):
+    """The steps of one call in the order of asking, as the log keeps them; made of its notes when first looked at."""
 
-    __slots__ = ("steps",)
+    __slots__ = ("_notes", "_steps")
 
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
-
-    def begin(self, stage: str, plugin: str | None = None, listener: str | None = None) -> Step:
-        """Begin a step."""
-        step = Step(stage, plugin, listener)
-        self.steps.append(step)
-        return step
+    def __init__(self, notes: Sequence[Note]) -> None:
+        self._notes = notes
+        self._steps: list[dict[str, JsonValue]] | None = None
 
     def as_json(self) -> list[dict[str, JsonValue]]:
-        """All steps as the log keeps them."""
-        return [step.as_json() for step in self.steps]
+        """All steps; times in milliseconds."""
+        if self._steps is None:
+            self._steps = [_step(note, seconds) for note, seconds in _with_own_time(self._notes)]
+        return self._steps
+
+    def __len__(self) -> int:
+        return len(self._notes)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, JsonValue]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, JsonValue]]: ...
+    def __getitem__(self, index: Any) -> Any:
+        return self.as_json()[index]
+
+    def __repr__(self) -> str:
+        return f"<Story {self.as_json()!r}>"
 
 
-class HeardNext:
-    """A listener's ``next`` that remembers what it gave, and how long that took."""
-
-    __slots__ = ("_next", "_step", "answer", "heard")
-
-    def __init__(self, next_: Callable[[], Any], step: Step) -> None:
-        self._next = next_
-        self._step = step
-        self.heard = False
-        self.answer: Any = None
-
-    def __call__(self) -> Any:
-        return self._run(self._next())
-
-    @types.coroutine
-    def _run(self, behind: Any) -> Generator[Any, Any, Any]:
-        started = perf_counter()
-        try:
-            self.answer = yield from _awaiting(behind)
-        finally:
-            self._step.behind += perf_counter() - started
-        self.heard = True
-        return self.answer
+def _with_own_time(notes: Iterable[Note]) -> Iterable[tuple[Note, float]]:
+    """The notes in the order in which they began, each with its time without that of the notes within it."""
+    ordered = sorted(notes, key=_began)
+    own = [ended - began for *_, began, ended in ordered]
+    around: list[int] = []
+    for index, (*_, began, ended) in enumerate(ordered):
+        while around and ordered[around[-1]][5] < ended:
+            around.pop()
+        if around:
+            own[around[-1]] -= ended - began
+        around.append(index)
+    return zip(ordered, own, strict=True)
 
 
-def recording(machine: Machine, listener: Listener) -> Listener:
-    """The same listener, with a step in the call's story each time it is asked."""
-    stage, plugin, name = listener.event, listener.plugin, listener.name
-
-    def call(*args: Any) -> Any:
-        under_way = machine.calls.get(args[0].token)
-        story = under_way.story if under_way is not None else None
-        if story is None:
-            return listener.call(*args)
-        step = story.begin(stage, plugin, name)
-        next_ = HeardNext(args[-1], step)
-        try:
-            answer = listener.call(*args[:-1], next_)
-        except BaseException as error:
-            step.end("raised", message_of(sole(error)))
-            raise
-        if type(answer) in (CoroutineType, GeneratorType) or hasattr(answer, "__await__"):
-            return _ending(step, answer, next_)
-        _end(step, answer, next_)
-        return answer
-
-    return evolve(listener, call=call)
+def _began(note: Note) -> tuple[float, float]:
+    """Where a note stands; of two that began at once, the one around the other comes first."""
+    return note[4], -note[5]
 
 
-@types.coroutine
-def _ending(step: Step, awaitable: Any, next_: HeardNext) -> Generator[Any, Any, Any]:
-    try:
-        answer = awaitable
-        while type(answer) in (CoroutineType, GeneratorType) or hasattr(answer, "__await__"):
-            answer = yield from _awaiting(answer)
-    except BaseException as error:
-        step.end("raised", message_of(sole(error)))
-        raise
-    _end(step, answer, next_)
-    return answer
+def _step(note: Note, seconds: float) -> dict[str, JsonValue]:
+    stage, plugin, listener, (word, detail), *_ = note
+    step: dict[str, JsonValue] = {"stage": stage, "answer": word, "ms": round(max(seconds, 0.0) * 1e3, 3)}
+    if plugin is not None:
+        step["plugin"] = plugin
+    if listener is not None:
+        step["listener"] = listener
+    if detail is not None:
+        step["detail"] = clean(detail)[:_MAX_DETAIL]
+    return step
 
 
-@types.coroutine
-def _awaiting(awaitable: Any) -> Generator[Any, Any, Any]:
-    if type(awaitable) in (CoroutineType, GeneratorType):
-        return (yield from awaitable)
-    return (yield from awaitable.__await__())
+def raised(error: BaseException) -> Words:
+    """The words of a listener that raised."""
+    return "raised", message_of(sole(error))
 
 
-def _end(step: Step, answer: Any, next_: HeardNext) -> None:
-    if next_.heard and answer is next_.answer:
-        step.end("pass")
-    else:
-        step.end(*describe(answer))
-
-
-def describe(answer: Any) -> tuple[str, str | None]:
-    """A decision or result in one word, and its detail."""
+def describe(answer: Any) -> Words:
+    """A decision or result in words."""
     if isinstance(answer, Allow):
         return "allow", None
     if isinstance(answer, (Deny, Ask)):
@@ -172,7 +112,7 @@ def describe(answer: Any) -> tuple[str, str | None]:
     if isinstance(answer, Block):
         return "block", answer.feedback if isinstance(answer.feedback, str) else None
     if isinstance(answer, ToolExecutionSuccess):
-        return "success", None
+        return SUCCESS
     if isinstance(answer, ToolExecutionFailure):
         return "failure", answer.error.message
     return "rubbish", type(answer).__name__

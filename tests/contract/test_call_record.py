@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import trio
 from dsh_hookspecs import Allow, Ask, Block, Deny
 
 from dsh_runtime import AbortController, ToolExecutionInput, open_host, tool
+from dsh_runtime.tools.story import PASS, Note, Story
 
 
 class Journal:
@@ -174,3 +176,53 @@ async def test_a_dry_run_of_an_unknown_tool_says_so() -> None:
         foreseen = await host.ctx.tools.foresee(call)
     assert foreseen.verdict == "refuse"
     assert foreseen.info.code == "UNKNOWN_TOOL"
+
+
+async def test_the_story_tells_a_raiser_from_one_that_answers_rubbish() -> None:
+    """Each of the two says what was wrong, and only of the listener that did it."""
+    heard: list[Any] = []
+
+    async def front(exec: Any, next: Any) -> Any:
+        return await next()
+
+    async with open_host() as host:
+        journal = prepared(host, heard)
+        host.ctx.on("tools/pre-execute", front)
+        host.ctx.on("tools/pre-execute", lambda exec, next: 3)
+        await called(host, text="hi")
+    told = [(step["answer"], step["detail"]) for step in journal.stories[0]]
+    assert told[0][0] == "raised"
+    assert told[1] == ("rubbish", "int")
+
+
+async def test_the_story_tells_each_listeners_own_time() -> None:
+    """The time behind ``next()``, and of listeners that are heard after an answer, is theirs alone."""
+    heard: list[Any] = []
+
+    def slow() -> None:
+        until = perf_counter() + 0.02
+        while perf_counter() < until:
+            pass
+
+    async def waits(exec: Any, next: Any) -> Any:
+        return await next()
+
+    def late(exec: Any, next: Any) -> Any:
+        slow()
+        return Allow()
+
+    async with open_host() as host:
+        journal = prepared(host, heard)
+        for listener in (waits, lambda exec, next: Allow(), late):
+            host.ctx.on("tools/pre-execute", listener)
+        await called(host, text="hi")
+    first, second, third, _ = (step["ms"] for step in journal.stories[0])
+    assert third >= 20 > first + second
+
+
+def test_steps_that_began_at_once_are_told_from_the_outside_in() -> None:
+    """A coarse clock does not turn a story around, nor make a time negative."""
+    inner: Note = ("b", None, None, PASS, 1.0, 1.0)
+    outer: Note = ("a", None, None, PASS, 1.0, 2.0)
+    story = Story([inner, outer, ("c", None, None, PASS, 1.5, 3.0)])
+    assert [(step["stage"], step["ms"]) for step in story] == [("a", 1000.0), ("b", 0.0), ("c", 1500.0)]

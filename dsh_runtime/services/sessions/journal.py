@@ -218,14 +218,14 @@ def _result_event(
     result: ToolExecutionResult, story: Sequence[JsonValue] | None, views: JsonValue, began: float
 ) -> ToolResult:
     ms = round((perf_counter() - began) * 1000, 3)
-    content, meta = result.content, result.meta
+    content, meta, told = result.content, result.meta, None if story is None else list(story)
     if isinstance(result, ToolExecutionSuccess):
-        return ToolResult(outcome="success", ms=ms, content=content, meta=meta, story=story, views=views)
+        return ToolResult(outcome="success", ms=ms, content=content, meta=meta, story=told, views=views)
     info = result.error.info
     error: dict[str, JsonValue] = {"message": result.error.message}
     if info is not None:
         error = {"name": info.name, "code": info.code, "plugin": info.plugin, **error}
     code = info.code if info is not None else None
     return ToolResult(
-        outcome="failure", code=code, ms=ms, error=error, content=content, meta=meta, story=story, views=views
+        outcome="failure", code=code, ms=ms, error=error, content=content, meta=meta, story=told, views=views
     )
