@@ -18,7 +18,7 @@ import select
 import signal
 import socket
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .files import remove
 from .order import Order
@@ -29,6 +29,7 @@ from .warden import children, kill_all, kill_user, watch
 _MAX_ORDER = 65_536
 _DESCRIPTORS = 3
 _TIMES = 20
+_STACK_LEVELS = 20_000
 _REHEARSED = Order(
     folder="", user=None, memory=0, cpu_time=0, processes=0, threads=0, file_bytes=0, open_files=0, max_frame=4_096,
     sub_calls=1, bwrap=None,
@@ -61,9 +62,26 @@ def _warm_up() -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     rehearse(_REHEARSED, _TIMES)
+    _grow_stack()
     gc.collect()
     gc.freeze()
     gc.disable()
+
+
+def _grow_stack() -> None:
+    """Have a large stack from the start.
+
+    A stack grows as it is used, within the limit on memory: a program that has used all of it would otherwise end by a
+    segmentation fault before it could tell of a lack of memory.
+    """
+    limit = sys.getrecursionlimit()
+    nested: list[Any] = []
+    for _ in range(_STACK_LEVELS):
+        nested = [nested]
+    sys.setrecursionlimit(2 * _STACK_LEVELS)
+    with contextlib.suppress(RecursionError):
+        repr(nested)
+    sys.setrecursionlimit(limit)
 
 
 class Template:
