@@ -108,10 +108,10 @@ async def serving(folder: Path, names: tuple[str, ...] = (), **http: Any) -> Asy
     if names:
         http["tokens"] = str(file)
     config = {"http": {"port": 0, "graceful_timeout": 0.5, **http.pop("server", {}), **http}}
-    more = config["http"].pop("plugin", {})
+    more, log = config["http"].pop("plugin", {}), config["http"].pop("log", {"enabled": False})
     rows = [{"id": "mcp-server", "use": "mcp-server", "config": {**config, **more}}]
     tools = Tools()
-    async with open_host({"host": {"log": {"enabled": False}}, "plugin": rows}, plugins=[tools]) as host:
+    async with open_host({"host": {"log": log}, "plugin": rows}, plugins=[tools]) as host:
         listening = trio.Event()
         urls: list[str] = []
 

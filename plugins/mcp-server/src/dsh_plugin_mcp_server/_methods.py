@@ -22,6 +22,7 @@ from mcp_types import (
     SERVER_INFO_META_KEY,
     CallToolRequestParams,
     ElicitResult,
+    InitializeRequestParams,
     PaginatedRequestParams,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -30,6 +31,7 @@ from pydantic import ValidationError
 from dsh_plugin_mcp_server._calls import Ask, Call, Calls
 from dsh_plugin_mcp_server._elicitation import FORM, can_be_asked
 from dsh_plugin_mcp_server._news import send_progress, wants_progress
+from dsh_plugin_mcp_server._record import Record
 from dsh_plugin_mcp_server._results import ResultForm
 from dsh_plugin_mcp_server._rounds import Rounds
 from dsh_plugin_mcp_server._tools import ToolList
@@ -45,6 +47,7 @@ class Methods:
     tools: ToolsService
     agent: object
     calls: Calls
+    record: Record
     listing: ToolList
     form: ResultForm
     #: Starts a task of the session's.
@@ -67,6 +70,7 @@ class Methods:
 
     async def list_tools(self, ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams) -> dict[str, Any]:
         """One page of the tools that the agent sees."""
+        await self.record.begin(ctx.session.client_params)
         modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         page = self.listing.page(params.cursor, modern=modern)
         return {**page, "ttlMs": 0, "cacheScope": "private"} if modern else page
@@ -75,6 +79,7 @@ class Methods:
         """One trip through the pipeline, under a call id of the session's own."""
         if ctx.request_id is None:
             raise MCPError(INVALID_REQUEST, "Invalid request: a call of a tool needs an id")
+        await self.record.begin(ctx.session.client_params)
         modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         may_ask = self.elicits and can_be_asked(ctx.session.client_capabilities)
         if modern and params.request_state is not None:
@@ -138,12 +143,14 @@ class _Unshaped:
                 page = PaginatedRequestParams.model_validate(ctx.params or {}, by_name=False)
                 return self._envelope(await self.methods.list_tools(ctx, page), modern)
         result = await call_next(ctx)
-        self._note_handshake(ctx)
+        await self._note_handshake(ctx)
         return result
 
-    def _note_handshake(self, ctx: ServerRequestContext[Any, Any]) -> None:
+    async def _note_handshake(self, ctx: ServerRequestContext[Any, Any]) -> None:
         if ctx.method == "initialize":
             self.methods.greeted = True
+            # The SDK notes them when the answer is on its way.
+            await self.methods.record.begin(InitializeRequestParams.model_validate(ctx.params or {}, by_name=False))
         elif ctx.method == "notifications/initialized":
             self.methods.greeted = self.methods.initialized = True
 

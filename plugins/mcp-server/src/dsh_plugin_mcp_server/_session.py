@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -23,6 +22,8 @@ from dsh_plugin_mcp_server._limits import Limits
 from dsh_plugin_mcp_server._methods import Methods
 from dsh_plugin_mcp_server._news import News
 from dsh_plugin_mcp_server._outlet import Outlet
+from dsh_plugin_mcp_server._presentation import Declarations, present
+from dsh_plugin_mcp_server._record import Record
 from dsh_plugin_mcp_server._results import ResultForm
 from dsh_plugin_mcp_server._streams import Transport
 from dsh_plugin_mcp_server._tools import ToolList
@@ -36,44 +37,37 @@ _LAST_WORDS: Final = 0.5
 _LONG_MESSAGES: Final = 4
 
 
-async def serve_client(ctx: Context, config: Config, transport: Transport, parent: object | None = None) -> None:
-    """Serve one client on behalf of a scope made for it, below ``parent``; return when it has left."""
+async def serve_client(
+    ctx: Context, config: Config, transport: Transport, parent: object | None = None, owner: str | None = None
+) -> None:
+    """Serve one client on behalf of a scope made for it, below ``parent``; return when it has left.
+
+    ``owner`` is the name of the client's token, where it needs one.
+    """
     scope = ctx.scope(parent=parent)
+    record = Record(ctx, scope.key, owner)
     try:
-        async with _on_record(ctx, scope):
-            await _Session(ctx, scope, config, transport).run()
+        if parent is None:
+            present(scope.ctx, config.presentation)
+        await _Session(ctx, scope, config, transport, record).run()
     finally:
+        await record.end()
         # Whoever ends the plugin may have ended the scope already; twice is the same as once.
         with trio.CancelScope(shield=True):
             await scope.dispose()
 
 
-@asynccontextmanager
-async def _on_record(ctx: Context, scope: Scope) -> AsyncIterator[None]:
-    """Give the client a session in the host's log for the body, where there is one."""
-    sessions = ctx.get("sessions")
-    if sessions is None:
-        yield
-        return
-    session = await sessions.open_session(scope.key, label="MCP client", front_door="mcp")
-    try:
-        yield
-    finally:
-        with trio.CancelScope(shield=True):
-            await session.close()
-
-
 class _Session:
     """The parts that serve one client, wired up."""
 
-    def __init__(self, ctx: Context, scope: Scope, config: Config, transport: Transport) -> None:
+    def __init__(self, ctx: Context, scope: Scope, config: Config, transport: Transport, record: Record) -> None:
         self._transport = transport
         backlog = Backlog(config.max_pending_requests, _LONG_MESSAGES * config.max_message_bytes)
         self._calls = Calls(config.max_concurrent_calls, self._insist, backlog.is_cancelled)
         self._news = News(self._calls, self._send_change)
         self._bus = InMemorySubscriptionBus()
         self._server = _make_server(config, self._bus)
-        self._methods = _make_methods(ctx.tools, scope.key, self._calls, self._start, config)
+        self._methods = _make_methods(ctx, scope.key, self._calls, record, self._start, config)
         self._methods.install(self._server)
         self._outlet = Outlet(transport.write, backlog, self._hang_up)
         self._intake = Intake(transport, backlog, self._outlet, self._calls.cancel, self._leave, self._start)
@@ -150,9 +144,9 @@ def _make_server(config: Config, bus: InMemorySubscriptionBus) -> Server[Any]:
 
 
 def _make_methods(
-    tools: ToolsService, agent: object, calls: Calls, start: Callable[..., None], config: Config
+    ctx: Context, agent: object, calls: Calls, record: Record, start: Callable[..., None], config: Config
 ) -> Methods:
     limits = Limits(config.max_result_bytes, config.max_result_depth)
-    return Methods(
-        tools, agent, calls, ToolList(tools, agent, limits), ResultForm(limits), start, elicits=config.elicitation
-    )
+    tools: ToolsService = ctx.tools
+    listing, form = ToolList(tools, agent, limits, Declarations(ctx, agent).text), ResultForm(limits)
+    return Methods(tools, agent, calls, record, listing, form, start, elicits=config.elicitation)

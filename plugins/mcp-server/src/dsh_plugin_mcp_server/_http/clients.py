@@ -12,6 +12,7 @@ from dsh_hookspecs import Context, HarnessError, Scope
 
 from dsh_plugin_mcp_server._config import ClientConfig
 from dsh_plugin_mcp_server._http.tokens import Token
+from dsh_plugin_mcp_server._presentation import Presentation, present
 
 #: The scope of everybody, on a server without tokens.
 ANYBODY = Token("anybody", frozenset({"list", "call"}), "")
@@ -32,6 +33,11 @@ class Client:
     sessions: int = 0
     ended: trio.Event = field(factory=trio.Event)
 
+    @property
+    def owner(self) -> str | None:
+        """The name of the token; none on a server without tokens."""
+        return None if self.token is ANYBODY else self.token.name
+
 
 @define
 class Clients:
@@ -39,6 +45,7 @@ class Clients:
 
     _ctx: Context
     _configs: dict[str, ClientConfig]
+    _presentation: Presentation | None = None
     _found: dict[str, Client] = field(factory=dict, init=False)
 
     def of(self, token: Token) -> Client:
@@ -50,7 +57,7 @@ class Clients:
             self.end(client)
         scope = self._ctx.scope()
         try:
-            _confine(scope.ctx, token, self._configs.get(token.name, ClientConfig()))
+            _confine(scope.ctx, token, self._configs.get(token.name, ClientConfig()), self._presentation)
         except HarnessError as error:
             scope.dispose()
             raise ClientConfigError(f"the config of the client {token.name!r} cannot be applied: {error}") from error
@@ -70,18 +77,17 @@ class Clients:
         client.scope.dispose()
 
 
-def check_configs(ctx: Context, configs: dict[str, ClientConfig]) -> None:
+def check_configs(ctx: Context, configs: dict[str, ClientConfig], presentation: Presentation | None = None) -> None:
     """Raise :class:`ClientConfigError` now for what would be wrong when a client comes."""
-    clients = Clients(ctx, configs)
-    for name in configs:
+    clients = Clients(ctx, configs, presentation)
+    for name in (*configs, ANYBODY.name):
         clients.end(clients.of(Token(name, frozenset(), name)))
 
 
-def _confine(ctx: Any, token: Token, config: ClientConfig) -> None:
+def _confine(ctx: Any, token: Token, config: ClientConfig, presentation: Presentation | None) -> None:
     if config.allow is not None or config.deny:
         ctx.tools.restrict(allow=config.allow, deny=config.deny or None)
-    if config.presentation is not None:
-        ctx.tools.present_as(config.presentation)
+    present(ctx, config.presentation or presentation)
     for path in config.guards:
         ctx.tools.guard(_imported(path))
     if "call" not in token.rights:

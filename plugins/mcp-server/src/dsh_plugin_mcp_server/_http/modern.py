@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -114,8 +113,7 @@ class Modern:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._until_unused, client, mailbox, nursery.cancel_scope)
-                serve = partial(serve_client, parent=client.scope.key)
-                await serve(self._ctx, self._config, mailbox.transport)
+                await serve_client(self._ctx, self._config, mailbox.transport, client.scope.key, client.owner)
                 nursery.cancel_scope.cancel()
         finally:
             mailbox.close()

@@ -106,8 +106,8 @@ class Sessions:
                     idle = session.http.idle_scope
                     assert idle is not None
                     with idle:
-                        key = session.client.scope.key
-                        await serve_client(self._ctx, self._config, Transport(read, write), parent=key)
+                        client, transport = session.client, Transport(read, write)
+                        await serve_client(self._ctx, self._config, transport, client.scope.key, client.owner)
                     nursery.cancel_scope.cancel()
         finally:
             ready.set()
