@@ -122,7 +122,7 @@ def _check_shown(definition: ToolDefinition, subject: str) -> None:
     for what, kind, noun in wanted:
         value = getattr(definition, what)
         if not isinstance(value, kind):
-            raise ToolRegistrationError(f"{subject} has a {what} that is {type(value).__name__}; give {noun}")
+            raise ToolRegistrationError(f"{subject} gives {type(value).__name__} as {what}; give {noun}")
         _check_json(value, what, subject)
     if type(definition.idempotent) is not bool:
         raise ToolRegistrationError(f"{subject} has idempotent = {definition.idempotent!r}; give True or False")
@@ -132,7 +132,7 @@ def _check_json(value: Any, what: str, subject: str) -> None:
     try:
         snapshot_json(value, path=what)
     except JsonValueError as error:
-        raise ToolRegistrationError(f"{subject} has a {what} that is no lossless JSON: {error}") from None
+        raise ToolRegistrationError(f"{subject} gives as {what} what is no lossless JSON: {error}") from None
 
 
 def _check_output(output: Any, subject: str) -> None:

@@ -66,6 +66,39 @@ async def test_a_reserved_name_is_refused_in_scopes_too(rec: Recorder) -> None:
             rec.tool("run_code", ctx=ctx)
 
 
+@pytest.mark.parametrize(
+    ("part", "wrong"),
+    [
+        ("description", None),
+        ("description", 3),
+        ("description", "lone \ud800"),
+        ("parameters", None),
+        ("parameters", "object"),
+        ("parameters", [{"type": "object"}]),
+        ("parameters", {"default": float("nan")}),
+        ("parameters", {"properties": {1: {}}}),
+        ("parameters", {"enum": {1, 2}}),
+        ("idempotent", "no"),
+        ("idempotent", 1),
+    ],
+    ids=repr,
+)
+async def test_what_is_shown_of_a_tool_has_to_be_of_its_type(rec: Recorder, part: str, wrong: Any) -> None:
+    """It would only come out when somebody lists the tools; the error names tool, plugin and part."""
+    with pytest.raises(Exception, match=f"tool 'echo' of plugin .* (has|gives) .*{part}"):
+        rec.ctx.tools.register(attrs.evolve(rec.definition(), **{part: wrong}))
+    assert rec.ctx.tools.get("echo") is None
+
+
+async def test_parameters_may_be_as_deep_as_a_remote_server_likes(rec: Recorder) -> None:
+    """They are relayed as they are."""
+    schema: dict[str, Any] = {}
+    for _ in range(10_000):
+        schema = {"items": schema}
+    rec.ctx.tools.register(attrs.evolve(rec.definition(), parameters=schema))
+    assert rec.ctx.tools.get("echo") is not None
+
+
 @pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan"), "5", True], ids=repr)
 async def test_a_timeout_has_to_be_positive_and_finite(rec: Recorder, timeout: Any) -> None:
     with pytest.raises(Exception, match="timeout"):
