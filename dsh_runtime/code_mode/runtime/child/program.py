@@ -116,8 +116,9 @@ class Runner:
     def _failure(self, error: BaseException) -> bytes:
         self._reserve = None
         try:
-            kind = "memory" if _lacks_memory(error) else "exception"
-            return json.dumps(["fail", kind, message_of(error), trace_of(error)]).encode()
+            if _lacks_memory(error):
+                return json.dumps(["fail", "memory", "MemoryError", trace_of(error)]).encode()
+            return json.dumps(["fail", "exception", message_of(error), trace_of(error)]).encode()
         except MemoryError:
             return _OUT_OF_MEMORY
         except BaseException:  # the program's own __str__, say
