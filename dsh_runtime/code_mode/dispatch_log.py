@@ -8,12 +8,14 @@ itself, before any policy sees it, an end with the outer call's result at the la
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
+from attrs import evolve
 from dsh_hookspecs import CodeDispatchLog, Content, ToolExecution
 
-from dsh_runtime.core.events import waterfall
+from dsh_runtime.core.events import Listener, waterfall
 from dsh_runtime.tools.failures import ORDINARY, text_content
 from dsh_runtime.tools.results import frozen_content
 
@@ -54,12 +56,14 @@ class DispatchLog:
         if sub_call_id not in self._open:
             return
         self._open.discard(sub_call_id)
+        listeners = self._machine.kernel.events.listeners(EVENT, self._chain)
+        sessions = self._ctx.get("sessions")
+        if not listeners and sessions is None:
+            return
         dispatch = CodeDispatchLog(self._exec, self._exec.agent, sub_call_id, name, is_error, content)
         with trio.CancelScope(shield=True):
-            kept = await self._reviewed(dispatch)
-            if kept is not content:
-                dispatch = CodeDispatchLog(self._exec, self._exec.agent, sub_call_id, name, is_error, kept)
-            sessions = self._ctx.get("sessions")
+            if listeners:
+                dispatch = evolve(dispatch, content=await self._reviewed(dispatch, listeners))
             if sessions is not None:
                 await sessions.code_dispatch(dispatch)
 
@@ -67,17 +71,14 @@ class DispatchLog:
         """The program has given up on the sub-call."""
         await self.ended(sub_call_id, name, True, text_content(_GIVEN_UP))
 
-    async def _reviewed(self, dispatch: CodeDispatchLog) -> Content:
+    async def _reviewed(self, dispatch: CodeDispatchLog, listeners: Sequence[Listener]) -> Content:
         """The content that listeners want kept, or the original."""
-        events = self._machine.kernel.events
-        listeners = events.listeners(EVENT, self._chain)
-        if not listeners:
-            return dispatch.content
         settings = self._machine.settings
         try:
             with trio.fail_after(settings.policy_timeout or _PATIENCE):
                 args: tuple[Any, ...] = (dispatch,)
-                kept = await waterfall(events.get(EVENT, "host"), listeners, args, dispatch.content)
+                event = self._machine.kernel.events.get(EVENT, "host")
+                kept = await waterfall(event, listeners, args, dispatch.content)
             return frozen_content(kept, f"a listener of {EVENT!r}", settings.max_depth)
         except ORDINARY:
             _log.exception("%r failed for sub-call %r; the log keeps the original", EVENT, dispatch.sub_call_id)

@@ -86,9 +86,12 @@ class Line:
         while True:
             if self._last is not None and self._last.exclusive:
                 await self._rest()
-            # A checkpoint: trio runs the tasks of one round in any order, and with several starts in one round the
-            # calls would wait for one another's policy.
-            await self.slots.acquire()
+            if self._running:
+                # A checkpoint: trio runs the tasks of one round in any order, and with several starts in one round
+                # the calls would wait for one another's policy.
+                await self.slots.acquire()
+            else:
+                self.slots.acquire_nowait()
             # Read again right before each start: a finished call may have changed what is safe.
             parallel = self._runtime.execution_mode(call) == "parallel"
             if parallel or not self._running:
