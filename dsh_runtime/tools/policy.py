@@ -9,6 +9,7 @@ A failure is no decision: it is kept, and fails the call whatever a listener in 
 
 from __future__ import annotations
 
+import logging
 import types
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
@@ -20,12 +21,15 @@ import trio
 from attrs import evolve, frozen
 from dsh_hookspecs import UNSET, Accept, Allow, Ask, Block, Deny
 
-from dsh_runtime.core.chain import discard
+from dsh_runtime.core.chain import discard, handed_on, rest
 from dsh_runtime.core.errors import HookError
 from dsh_runtime.core.events import Listener
 from dsh_runtime.tools.execution import Execution
 from dsh_runtime.tools.failures import ListenerFailed, failing, message_of, outward, shown, sole
+from dsh_runtime.tools.scope import within
 from dsh_runtime.tools.story import PASS, Note, describe, raised
+
+_log = logging.getLogger("dsh.tools")
 
 #: A decision and the listener that made it (``None``: the end of the chain). A plain tuple: read on every call.
 Ruling: TypeAlias = tuple[Any, Listener | None]
@@ -56,13 +60,13 @@ class PolicyChain:
         "_count",
         "_end",
         "_exec",
-        "_idle",
         "_listeners",
         "_notes",
         "_result",
         "closed",
         "current",
         "failed",
+        "idle",
         "running",
         "stage",
     )
@@ -86,7 +90,7 @@ class PolicyChain:
         self.current: Listener | None = None
         self.running = 0
         self.closed = False
-        self._idle: trio.Event | None = None
+        self.idle: trio.Event | None = None
 
     def decide(self, timeout: float | None, cell: list[Ruling]) -> Awaitable[Any]:
         """Run the stage and put its ruling in ``cell``.
@@ -96,10 +100,9 @@ class PolicyChain:
         return self._run(0, cell) if timeout is None else self._within(timeout, cell)
 
     async def _within(self, timeout: float, cell: list[Ruling]) -> None:
-        with trio.move_on_after(timeout) as scope:
-            await self._run(0, cell)
-        if scope.cancel_called:
-            raise self._timed_out(timeout)
+        scope = await within(self._run(0, cell), timeout)
+        if scope is not None and scope.cancel_called:
+            raise self._left_behind() if self.running else self._timed_out(timeout)
 
     def _next(self, index: int, cell: list[Ruling]) -> Awaitable[Any]:
         """What ``next()`` of the listener in front of ``index`` gives."""
@@ -175,8 +178,8 @@ class PolicyChain:
                 if self.running:
                     yield from self._rest().__await__()
                 self.closed = True
-            elif self._idle is not None and not self.running:
-                self._idle.set()
+            elif self.idle is not None and not self.running:
+                self.idle.set()
         if index == 0 and self.failed is not None:
             raise self.failed
         self.current = listener
@@ -205,10 +208,21 @@ class PolicyChain:
 
     async def _rest(self) -> None:
         """Wait for every ``next()`` that is still running, then refuse new ones."""
-        with trio.CancelScope(shield=True):
-            while self.running:
-                self._idle = trio.Event()
-                await self._idle.wait()
+        try:
+            await rest(self)
+        finally:
+            self.closed = True
+
+    def give_up(self) -> None:
+        """The stage ends, and fails, although a listener goes on in a task that the stage does not reach."""
+        _log.error("%s", self._left_behind())
+
+    def _left_behind(self) -> ListenerFailed:
+        """The failure of a stage that ends although something of it still runs, naming who has let go of it."""
+        running = self.current
+        index = self._listeners.index(running) if running is not None else 0
+        front = self._listeners[max(0, index - 1)]
+        return ListenerFailed(front.plugin, handed_on(front, self.stage.event))
 
     def _timed_out(self, seconds: float) -> ListenerFailed:
         """The failure of a stage that did not end in time, naming the listener that was running."""

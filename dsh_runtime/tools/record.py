@@ -8,6 +8,7 @@ import trio
 from dsh_hookspecs import ToolExecutionFailure, ToolExecutionResult
 
 from dsh_runtime.tools.failures import ORDINARY, failure, failure_of, message_of, sole
+from dsh_runtime.tools.scope import within
 from dsh_runtime.tools.story import Story
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ async def recorded(call: Call, journal: Journal, result: ToolExecutionResult) ->
     """Have the result on record before anybody hears of it; without that, nobody gets it."""
     story = Story(call.notes) if call.notes is not None else None
     try:
-        with trio.CancelScope(shield=True), trio.fail_after(_TIMEOUT):
-            await journal.finished(call.exec, result, story)
+        scope = await within(journal.finished(call.exec, result, story), _TIMEOUT, shield=True)
+        if scope is not None and scope.cancelled_caught:
+            raise trio.TooSlowError(f"that took more than {_TIMEOUT:g} s")
     except ORDINARY as error:
         text = f"the result is withheld, since it could not be put on record: {message_of(sole(error))}"
         return failure(text, code="LOG_UNAVAILABLE", name=type(sole(error)).__name__)

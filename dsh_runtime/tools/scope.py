@@ -1,12 +1,12 @@
-"""The cancel scope of a body, entered only when the body first waits.
+"""Cancel scopes that are entered only when what they are for first waits: a body, a stage of policy, the record.
 
-A body that never waits cannot be cancelled, so it needs no scope; entering and leaving one would be a third of a small
-call. But a scope that is entered late must not end up inside those that the body has opened by then.
+What never waits cannot be cancelled, so it needs no scope; entering and leaving one would be a third of a small call.
+But a scope that is entered late must not end up inside those that a body has opened by then.
 
 Strategy: trio keeps a task's scopes as a chain of statuses, and has a setter for a status's parent (``TaskStatus``
 moves nurseries with it). A late scope is entered at the end of the chain, as any other, and then moved beneath what
 the body has opened, where it would stand had it been entered first. Nothing can be delivered meanwhile: the task is
-running. With a trio of which that is not known, :func:`run_scoped` enters the scope first.
+running. With a trio of which that is not known, the scope is entered first.
 """
 
 from __future__ import annotations
@@ -92,6 +92,59 @@ def run_scoped(coroutine: Coroutine[Any, Any, Any], signal: AbortSignal, call: C
     return STOPPED
 
 
+@types.coroutine
+def within_late(
+    coroutine: Coroutine[Any, Any, Any], seconds: float, shield: bool = False
+) -> Generator[Any, Any, trio.CancelScope | None]:
+    """Run a coroutine; if it waits, within a scope that gives it so many seconds from then on. Gives that scope."""
+    task: Any = trio.lowlevel.current_task()
+    before = task._cancel_status
+    if shield and before.effectively_cancelled:
+        # What waits would be told so before it waits, while no shield is there yet.
+        return (yield from within_scoped(coroutine, seconds, shield))
+    try:
+        trap = coroutine.send(None)
+    except BaseException as ended:
+        if task._cancel_status is not before:
+            with LateScope(before):
+                raise
+        if type(ended) is StopIteration:
+            return None
+        raise
+    with LateScope(before) as scope:
+        scope.deadline, scope.shield = trio.current_time() + seconds, shield
+        yield from _driven(coroutine, trap)
+    return scope
+
+
+@types.coroutine
+def within_scoped(
+    coroutine: Coroutine[Any, Any, Any], seconds: float, shield: bool = False
+) -> Generator[Any, Any, trio.CancelScope | None]:
+    """The same with the scope entered first."""
+    with trio.CancelScope(deadline=trio.current_time() + seconds, shield=shield) as scope:  # noqa: ASYNC100 - it waits
+        try:
+            trap = coroutine.send(None)
+        except StopIteration:
+            return scope
+        yield from _driven(coroutine, trap)
+    return scope
+
+
+def _driven(coroutine: Coroutine[Any, Any, Any], trap: Any) -> Generator[Any, Any, None]:
+    """Run a coroutine that has begun to wait, with ``trap``, as ``await`` would."""
+    try:
+        while True:
+            try:
+                sent = yield trap
+            except BaseException as error:
+                trap = coroutine.throw(error)
+            else:
+                trap = coroutine.send(sent)
+    except StopIteration:
+        return
+
+
 def _keeps_a_chain() -> bool:
     """Whether this is a trio of which it is known that it keeps a task's scopes as :class:`LateScope` needs them."""
     if not _OLDEST <= _version(trio.__version__) <= _NEWEST:
@@ -111,4 +164,7 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
 
 
-run_body = run_late if _keeps_a_chain() else run_scoped
+if _keeps_a_chain():
+    run_body, within = run_late, within_late
+else:
+    run_body, within = run_scoped, within_scoped
