@@ -7,9 +7,10 @@ aborted. The server is hypercorn, on trio.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import trio
 from dsh_hookspecs import Context, HarnessError
@@ -23,6 +24,10 @@ from dsh_plugin_mcp_server._http.sessions import Sessions
 from dsh_plugin_mcp_server._http.tokens import TokenFile
 
 _log = logging.getLogger(__name__)
+#: Seconds for which an idle connection is kept; clients give up theirs sooner.
+_KEEP_ALIVE: Final = 75.0
+#: So many connections wait to be taken.
+_BACKLOG: Final = 1024
 
 
 class ListenError(HarnessError):
@@ -34,12 +39,12 @@ class ListenError(HarnessError):
 async def serve_http(ctx: Context, config: Config, listening: Callable[[str], None] | None = None) -> None:
     """Serve until cancelled."""
     tokens = _tokens(config.http)
-    check_configs(ctx, config.http.clients)
+    check_configs(ctx, config.http.clients, config.presentation)
     async with trio.open_nursery() as parts:
         app = App(
             config,
             tokens,
-            Clients(ctx, config.http.clients),
+            Clients(ctx, config.http.clients, config.presentation),
             Sessions(ctx, config, parts.start_soon),
             Modern(ctx, config, parts.start_soon),
         )
@@ -94,6 +99,10 @@ async def _start(nursery: trio.Nursery, app: App, http: HttpConfig, stop: trio.E
     settings.certfile, settings.keyfile = http.certificate, http.key
     settings.accesslog = settings.errorlog = None
     settings.include_server_header = False
+    # A connection that is closed while its client sends the next request costs that request.
+    settings.keep_alive_timeout = _KEEP_ALIVE
+    settings.keep_alive_max_requests = sys.maxsize
+    settings.backlog = _BACKLOG
     settings.h11_max_incomplete_size = 16_384
     served: Any = app
     try:
