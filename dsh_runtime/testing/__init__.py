@@ -3,30 +3,36 @@
 A host in a test is a real one: the kit replaces what stands around it (the person who approves, the clock, the folder
 of the log), and nothing of it.
 
-Layering, lowest first: ``asserts``, ``clock``, ``fakes``, ``recorder``; ``house``; ``arguments``; ``checks``;
-``conformance``. The fixtures stand in ``dsh_runtime.pytest_plugin``, which pytest imports in every run.
+Layering, lowest first: ``calls``, ``clock``, ``differences``, ``fakes``; ``stories``; ``asserts``, ``recorder``;
+``house``; ``arguments``; ``checks``; ``conformance``. The fixtures stand in ``dsh_runtime.pytest_plugin``, which pytest
+imports in every run.
 """
 
 from dsh_runtime.testing.arguments import arguments_for
-from dsh_runtime.testing.asserts import assert_denied, assert_failed, assert_ok, tell
+from dsh_runtime.testing.asserts import assert_denied, assert_failed, assert_ok, assert_told, tell
+from dsh_runtime.testing.calls import Call, call
 from dsh_runtime.testing.clock import VirtualClock
 from dsh_runtime.testing.conformance import PluginChecks
 from dsh_runtime.testing.fakes import Denial, ScriptedApproval, provide
-from dsh_runtime.testing.house import House, open_house
+from dsh_runtime.testing.house import House, Running, open_house
 from dsh_runtime.testing.recorder import Heard, Recorder
 
 __all__ = [
+    "Call",
     "Denial",
     "Heard",
     "House",
     "PluginChecks",
     "Recorder",
+    "Running",
     "ScriptedApproval",
     "VirtualClock",
     "arguments_for",
     "assert_denied",
     "assert_failed",
     "assert_ok",
+    "assert_told",
+    "call",
     "open_house",
     "provide",
     "tell",

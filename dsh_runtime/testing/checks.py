@@ -76,7 +76,7 @@ class Probe:
 
 
 @asynccontextmanager
-async def housed(subject: Subject, *behind: PluginLike, log: Path | None = None) -> AsyncIterator[House]:
+async def housed(subject: Subject, *behind: PluginLike, log: Path | bool = False) -> AsyncIterator[House]:
     """A host with the companions, the plugin, and what stands behind it."""
     async with open_house(*subject.companions, subject.plugin, *behind, log=log) as house:
         yield house
