@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -10,6 +11,7 @@ from dsh_runtime.cli.errors import SUCCESS, CliError
 from dsh_runtime.cli.options import Options, common_options, examples, pass_options
 
 if TYPE_CHECKING:
+    from dsh_runtime.cli.running import Interruption
     from dsh_runtime.loader.host import Host
 
 SERVICE: Final = "mcp_server"
@@ -36,19 +38,21 @@ def command(options: Options, http: bool) -> int:
     tokens; stderr says where.
 
     Where no plugin of the config provides the service mcp_server, the installed plugin mcp-server does. Logs go to
-    stderr.
+    stderr. SIGHUP reloads the config and whatever has changed; with reload = true in [host], changes are noticed.
     """
     from dsh_runtime.cli.running import run
 
-    return run(lambda interruption: _serve(options, http))
+    return run(lambda interruption: _serve(interruption, options, http))
 
 
-async def _serve(options: Options, http: bool) -> int:
+async def _serve(interruption: Interruption, options: Options, http: bool) -> int:
     from dsh_hookspecs import HarnessError
 
     from dsh_runtime.cli.session import for_models, open_session
+    from dsh_runtime.loader.autoreload import refresh_soon
 
-    async with open_session(options, record=True, watchdog=True, adapt=for_models) as host:
+    async with open_session(options, record=True, stays=True, adapt=for_models) as host:
+        interruption.on_hangup = partial(refresh_soon, host)
         if host.ctx.get(SERVICE) is None:
             await _mount_default(host)
         try:

@@ -3,6 +3,8 @@
 The first SIGINT, SIGTERM or SIGHUP aborts the command's signal and cancels the command; a call that is under way is
 shielded from the cancellation, since its own signal stops it, and its result is still told. Then the host unwinds. A
 second one leaves at once. The handlers are our own, because trio's wait for the event loop, which a plugin may block.
+
+A command may do something else about a SIGHUP, such as to reload; where the terminal has gone, it ends all the same.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ T = TypeVar("T")
 _SIGNALS: Final = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
+_HANGUP: Final = getattr(signal, "SIGHUP", None)
 _SHELL_BASE: Final = 128
 """A shell reports a program that a signal ended as 128 and the signal's number."""
 
@@ -41,6 +44,8 @@ class Interruption:
     def __init__(self) -> None:
         self.number: int | None = None
         self.scope = trio.CancelScope()
+        #: What is done about a SIGHUP that somebody has sent on purpose; nothing makes it an interruption.
+        self.on_hangup: Callable[[], object] | None = None
         self._controller = AbortController()
 
     @property
@@ -69,7 +74,12 @@ async def _supervise(
 ) -> tuple[T] | None:
     token = trio.lowlevel.current_trio_token()
 
+    had_terminal = _has_terminal()
+
     def handle(number: int, frame: FrameType | None) -> None:
+        if number == _HANGUP and interruption.on_hangup is not None and _has_terminal() == had_terminal:
+            token.run_sync_soon(interruption.on_hangup)
+            return
         if interruption.number is not None:
             os._exit(_SHELL_BASE + number)
         interruption.number = number
@@ -78,6 +88,15 @@ async def _supervise(
     with _handling(handle), interruption.scope:
         return (await command(interruption),)
     return None
+
+
+def _has_terminal() -> bool:
+    """Whether there is a terminal that the process belongs to; one that was closed is none."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR))
+    except OSError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from dsh_runtime.cli.errors import CliError
 from dsh_runtime.cli.logs import OWN_CALLS, logging_to_stderr
 from dsh_runtime.cli.options import Options
 from dsh_runtime.cli.running import Interruption
+from dsh_runtime.loader.autoreload import without_reload
 from dsh_runtime.loader.code_mode import for_people
 from dsh_runtime.loader.errors import LoaderError
 from dsh_runtime.loader.host import Host, open_host
@@ -33,14 +34,14 @@ async def open_session(
     strict: bool = True,
     record: bool = False,
     tells_failures: bool = False,
-    watchdog: bool = False,
+    stays: bool = False,
     adapt: Callable[[HostConfig], HostConfig] = for_people,
 ) -> AsyncIterator[Host]:
     """Open the host that the config describes; with ``record``, for calls, which the session log hears of.
 
     ``adapt`` makes the config fit whoever calls the tools: a person, where a command does not say otherwise.
 
-    A command that may run for long has a ``watchdog``, which names plugins that hold everybody up.
+    The host of a command that ``stays`` reloads if its config says so, and names plugins that hold everybody up.
 
     A command that ``tells_failures`` itself names the optional plugins that failed; for others the log does.
 
@@ -49,7 +50,8 @@ async def open_session(
     with logging_to_stderr(options.verbosity) as log, contextlib.redirect_stdout(sys.stderr), telling_problems():
         config = adapt(read_config(options))
         config = config if record else without_record(config)
-        async with open_host(config, plugins=plugins, strict=strict, watchdog=watchdog) as host:
+        config = config if stays else without_reload(config)
+        async with open_host(config, plugins=plugins, strict=strict, watchdog=stays) as host:
             log.tell_held(failures=not tells_failures) if strict else log.forget_held()
             yield host
 

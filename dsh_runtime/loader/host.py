@@ -175,6 +175,10 @@ class open_host:  # noqa: N801  # used like a function: ``async with open_host(â
         problems += presentation_problems(config)
         if problems and self._strict:
             raise HostError(problems)
+        if settings.reload:
+            from dsh_runtime.loader.autoreload.task import start_reloading
+
+            start_reloading(host)
         return host
 
     async def __aexit__(

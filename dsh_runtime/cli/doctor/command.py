@@ -47,11 +47,12 @@ async def _doctor(options: Options, output: Output) -> int:
     from dsh_runtime.cli.doctor.report import Report
     from dsh_runtime.cli.logs import logging_to_stderr
     from dsh_runtime.cli.session import read_config
+    from dsh_runtime.loader.autoreload import without_reload
     from dsh_runtime.loader.leftovers import threads
 
     earlier = threads()
     with logging_to_stderr(options.verbosity), contextlib.redirect_stdout(sys.stderr):
-        report = Report(read_config(options), output)
+        report = Report(without_reload(read_config(options)), output)
         await _start(report)
         if report.may_start_again:
             await _start_again(report, earlier)

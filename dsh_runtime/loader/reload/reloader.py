@@ -89,6 +89,11 @@ class Reloader:
         files += [anchor.file for anchor in anchors if anchor is not None and anchor.file is not None]
         return frozenset(Path(os.path.abspath(file)).parent for file in files)
 
+    def is_outdated(self) -> bool:
+        """Whether a source differs from what is loaded, as far as can be told without importing anything."""
+        modules = self._graph(self.host.config).modules.values()
+        return any(True for _ in self.disk.dirty(modules, self.finder.stamps))
+
     # One at a time.
 
     async def _ask(self, wish: Wish) -> ReloadReport:

@@ -105,17 +105,24 @@ class Disk:
 
     opened_at: int
     _listings: dict[str, frozenset[str]] = field(factory=dict)
+    #: What the files were that were loaded before anybody took note: those that have not changed since.
+    _first: dict[str, Stamp] = field(factory=dict)
 
     def dirty(self, modules: Iterable[Module], stamps: Mapping[str, Stamp]) -> Iterator[str]:
         """The modules whose file is another one now than when they were loaded."""
         for module in modules:
             if module.loose and module.file is not None:
-                now, known = stamp_of(module.file), stamps.get(module.name)
+                now, known = stamp_of(module.file), stamps.get(module.name) or self._first.get(module.name)
                 if now is None or (now != known if known is not None else now[0] > self.opened_at):
                     yield module.name
 
     def note(self, graph: ModuleGraph) -> None:
-        """Note which sources stand in the folders of packages."""
+        """Note which sources stand in the folders of packages, and what the sources are that nobody has noted."""
+        for module in graph.modules.values():
+            if module.loose and module.file is not None and module.name not in self._first:
+                stamp = stamp_of(module.file)
+                if stamp is not None and stamp[0] <= self.opened_at:
+                    self._first[module.name] = stamp
         folders = {_folder_of(module) for module in graph.modules.values() if module.loose and module.package}
         self._listings = {folder: _sources_in(folder) for folder in folders if folder is not None}
 

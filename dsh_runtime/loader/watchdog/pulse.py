@@ -34,7 +34,7 @@ Fibers = Callable[[], Iterable["Fiber"]]
 
 _LATE: Final = 0.05
 """How soon a loop answers that was merely stopped together with everything else, in seconds."""
-_BUSY: Final = 0.5
+_BUSY: Final = 0.2
 """The share of the time for which a process used the processor, from which on it was not asleep."""
 _AGAIN: Final = 60.0
 """For so long the same place is not told again, in seconds."""
