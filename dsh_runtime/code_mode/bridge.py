@@ -53,6 +53,7 @@ class ToolBridge:
         self._numbers = numbers
         self._log = log
         self._config = config
+        self._machine = tools.machine
         self._line = Line(tools, config.max_parallel)
         self._controller = AbortController()
         self._signal = AbortSignal.any([exec.signal, self._controller.signal])
@@ -110,6 +111,8 @@ class ToolBridge:
             if before is not None and not before.is_set():
                 await before.wait()
             self._log.started(call.call_id, call.name)
+            if self._line.is_idle:
+                self._machine.others_have_run()  # This task is new, or has waited.
             lane = await self._line.enter(call)
         finally:
             started.set()

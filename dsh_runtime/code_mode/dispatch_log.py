@@ -34,7 +34,8 @@ class DispatchLog:
     """Keeps the record of one program's sub-calls. ``exec`` is the outer execution."""
 
     def __init__(self, ctx: Context, machine: Machine, exec: ToolExecution) -> None:
-        self._ctx = ctx
+        # A host does not unload its log while a call that is on record is under way.
+        self._sessions: Any = ctx.get("sessions")
         self._machine = machine
         self._exec = exec
         call = machine.calls.get(exec.token)
@@ -43,9 +44,8 @@ class DispatchLog:
 
     def started(self, sub_call_id: str, name: str) -> None:
         """The program calls a tool."""
-        sessions = self._ctx.get("sessions")
-        if sessions is not None:
-            sessions.code_dispatch_start(self._exec, sub_call_id, name)
+        if self._sessions is not None:
+            self._sessions.code_dispatch_start(self._exec, sub_call_id, name)
         self._open.add(sub_call_id)
 
     async def ended(self, sub_call_id: str, name: str, is_error: bool, content: Content) -> None:
@@ -57,15 +57,14 @@ class DispatchLog:
             return
         self._open.discard(sub_call_id)
         listeners = self._machine.kernel.events.listeners(EVENT, self._chain)
-        sessions = self._ctx.get("sessions")
-        if not listeners and sessions is None:
+        if not listeners and self._sessions is None:
             return
         dispatch = CodeDispatchLog(self._exec, self._exec.agent, sub_call_id, name, is_error, content)
         with trio.CancelScope(shield=True):
             if listeners:
                 dispatch = evolve(dispatch, content=await self._reviewed(dispatch, listeners))
-            if sessions is not None:
-                await sessions.code_dispatch(dispatch)
+            if self._sessions is not None:
+                await self._sessions.code_dispatch(dispatch)
 
     async def given_up(self, sub_call_id: str, name: str) -> None:
         """The program has given up on the sub-call."""

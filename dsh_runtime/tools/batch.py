@@ -20,15 +20,14 @@ if TYPE_CHECKING:
 
 
 class Lane:
-    """One call's place in the order of a line. ``before`` is the lane of the call in front."""
+    """One overlapping call's place in the order of a line. ``before`` is the lane of the call in front."""
 
-    __slots__ = ("_before", "_line", "_slot", "exclusive", "finished", "policy")
+    __slots__ = ("_before", "_line", "_slot", "finished", "policy")
 
-    def __init__(self, line: Line, before: Lane | None, exclusive: bool) -> None:
+    def __init__(self, line: Line, before: Lane | None) -> None:
         self._line = line
         self._before = before
         self._slot = True
-        self.exclusive = exclusive
         self.policy = trio.Event()
         self.finished = trio.Event()
 
@@ -62,7 +61,6 @@ class Lane:
         self.body_done()
         self.finished.set()
         self._before = None
-        self._line.left()
 
 
 async def _reached(event: trio.Event) -> None:
@@ -77,14 +75,23 @@ class Line:
     def __init__(self, runtime: ToolRuntime, max_parallel: int) -> None:
         self._runtime = runtime
         self._last: Lane | None = None
+        self._alone = False
         self._running = 0
         self._idle: trio.Event | None = None
         self.slots = trio.Semaphore(max_parallel)
 
-    async def enter(self, call: ToolExecutionInput) -> Lane:
-        """Wait until ``call`` may start, and give its lane; for one call at a time, in order."""
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call is running."""
+        return not self._running
+
+    async def enter(self, call: ToolExecutionInput) -> Lane | None:
+        """Wait until ``call`` may start, and give its lane, or none if it runs alone; for one call at a time, in order.
+
+        It has to be run, and at once.
+        """
         while True:
-            if self._last is not None and self._last.exclusive:
+            if self._alone:
                 await self._rest()
             if self._running:
                 # A checkpoint: trio runs the tasks of one round in any order, and with several starts in one round
@@ -98,24 +105,29 @@ class Line:
                 break
             self.slots.release()
             await self._rest()
-        lane = Lane(self, self._last, not parallel)
         self._running += 1
-        self._last = lane
-        return lane
+        self._alone = not parallel
+        self._last = Lane(self, self._last) if parallel else None
+        return self._last
 
-    async def run(self, call: ToolExecutionInput, lane: Lane) -> ToolExecutionResult:
+    async def run(self, call: ToolExecutionInput, lane: Lane | None) -> ToolExecutionResult:
         """Run a call in the lane that it was given."""
         try:
-            await lane.policy_turn()
+            if lane is not None:
+                await lane.policy_turn()
             return await Call(self._runtime.machine, call).run(lane)
         finally:
-            lane.close()
+            if lane is not None:
+                lane.close()
+            else:
+                self.slots.release()
+            self._left()
 
-    def left(self) -> None:
-        """A call is over."""
+    def _left(self) -> None:
         self._running -= 1
         if not self._running:
             self._last = None
+            self._alone = False
             if self._idle is not None:
                 self._idle.set()
                 self._idle = None
@@ -141,11 +153,11 @@ class Batch:
         async with trio.open_nursery() as nursery:
             for index, call in enumerate(self._calls):
                 lane = await self._line.enter(call)
-                if lane.exclusive:
+                if lane is None:
                     await self._one(index, lane)
                 else:
                     nursery.start_soon(self._one, index, lane)
         return [result for result in self._results if result is not None]
 
-    async def _one(self, index: int, lane: Lane) -> None:
+    async def _one(self, index: int, lane: Lane | None) -> None:
         self._results[index] = await self._line.run(self._calls[index], lane)

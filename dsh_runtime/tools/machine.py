@@ -158,6 +158,10 @@ class Machine:
     async def let_others_run(self) -> None:
         """A full checkpoint, due every half millisecond (a checkpoint each call would cost a third of it)."""
         await trio.lowlevel.checkpoint()
+        self.others_have_run()
+
+    def others_have_run(self) -> None:
+        """The loop has just been round: whoever says so begins a task, or has been woken."""
         self.yield_at = time.perf_counter() + _YIELD_EVERY
 
     def guards(self, pipeline: Pipeline) -> tuple[Guard, ...]:
