@@ -1,8 +1,8 @@
 """The subprocess runtime: each program in a fresh, confined interpreter.
 
 Layering, lowest first: ``child`` (what runs outside the host, of which ``order`` and ``wire`` are known here);
-``config``, ``errors``; ``frames``, ``endings``, ``output``, ``outbox``, ``users``; ``worker``, ``template``;
-``workshop``; ``pool``, ``conversation``; ``service``.
+``config``, ``errors``; ``frames``, ``endings``, ``output``, ``outbox``, ``shield``, ``users``; ``worker``,
+``template``; ``workshop``; ``pool``, ``conversation``; ``service``.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from dsh_runtime.code_mode.runtime.config import CodeRuntimeConfig
 from dsh_runtime.code_mode.runtime.errors import CodeRuntimeError, SandboxError
 from dsh_runtime.code_mode.runtime.frames import Dialogue, Inbox, Ready, Unfit, Violation
 from dsh_runtime.code_mode.runtime.output import Output
+from dsh_runtime.code_mode.runtime.shield import Shield
 from dsh_runtime.code_mode.runtime.template import Template
 from dsh_runtime.code_mode.runtime.users import Users, choose_range
 from dsh_runtime.code_mode.runtime.worker import Worker
@@ -41,6 +42,7 @@ class Workshop:
         self._users: Users | None = None
         self._bwrap: str | None = None
         self._warned = False
+        self._shield = Shield()
 
     async def make(self) -> Worker:
         """A worker that is confined and waits for its program."""
@@ -80,6 +82,7 @@ class Workshop:
     async def close(self) -> None:
         """End the template."""
         await self._template.close()
+        self._shield.lower()
 
     def _order(self) -> Order:
         config = self._config
@@ -121,6 +124,8 @@ class Workshop:
                     notes = self._first_word(worker, inbox, dialogue)
         worker.poll.register(worker.output, select.EPOLLIN)
         worker.alone = notes["seccomp"] and not self._config.processes and self._bwrap is None
+        if not notes["landlock"] and worker.order["user"] is None and self._bwrap is None:
+            self._shield.lift()
         self._warn(notes)
 
     def _first_word(self, worker: Worker, inbox: Inbox, dialogue: Dialogue) -> JsonValue:

@@ -44,7 +44,8 @@ CRASHES = [
     "import os\nos.killpg(0, 9)",
     "import ctypes\nctypes.string_at(0)",
     "import faulthandler\nfaulthandler._sigsegv()",
-    "import sys\nsys.setrecursionlimit(10**9)\nx = []\nfor _ in range(10**6): x = [x]\ntry: repr(x)\nfinally: import os; os._exit(1)",
+    "import os, sys\nsys.setrecursionlimit(10**9)\nx = []\nfor _ in range(10**6): x = [x]\n"
+    "try: repr(x)\nfinally: os._exit(1)",
 ]
 
 

@@ -170,6 +170,21 @@ async def test_an_interpreter_that_cannot_be_confined_refuses_every_run(monkeypa
     assert caught.value.code == "CODE_RUNTIME_UNAVAILABLE"
 
 
+def test_a_host_without_landlock_is_hidden_from_its_programs_and_only_while_it_has_any() -> None:
+    code = """
+import ctypes, os
+from dsh_runtime.code_mode.runtime.shield import Shield
+shield, dumpable = Shield(), ctypes.CDLL(None).prctl
+before = dumpable(3)
+shield.lift()
+shield.lift()
+hidden = dumpable(3)
+shield.lower()
+print(before, hidden, dumpable(3))
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "1 0 1\n"
+
+
 def test_the_users_of_programs_lie_where_nobody_else_has_any() -> None:
     users = choose_range(None)
     assert (users is None) == (os.geteuid() != 0)

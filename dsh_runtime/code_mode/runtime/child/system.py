@@ -16,11 +16,13 @@ _CAPABILITY_VERSION = 0x20080522
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def prctl(option: int, value: int, more: object = 0) -> None:
-    """Set something about this process."""
+def prctl(option: int, value: int, more: object = 0) -> int:
+    """Set something about this process, or ask for it."""
     argument = more if more != 0 else ctypes.c_ulong(0)
-    if _libc.prctl(option, ctypes.c_ulong(value), argument, ctypes.c_ulong(0), ctypes.c_ulong(0)) != 0:
+    outcome: int = _libc.prctl(option, ctypes.c_ulong(value), argument, ctypes.c_ulong(0), ctypes.c_ulong(0))
+    if outcome < 0:
         raise last_error()
+    return outcome
 
 
 def syscall(number: int, *arguments: object) -> int:
