@@ -75,11 +75,11 @@ async def all_rounds(rounds: int) -> dict[str, list[float]]:
         for tool in tools():
             ctx.tools.register(tool)
         runtime = ctx.get("code_runtime")
-        for round in range(-2, rounds):
+        for number in range(-2, rounds):
             for name, taken in times.items():
                 await runtime.settle()  # a spare interpreter is ready, and nothing of the last program is left
                 seconds = await (run_plain(ctx) if name == "plain" else run_program(ctx, name))
-                if round >= 0:
+                if number >= 0:
                     taken.append(seconds)
     return times
 
