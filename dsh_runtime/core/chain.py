@@ -2,19 +2,73 @@
 
 ``next`` belongs to its position. Calling it again runs everything downstream again; a stage ends only when every
 ``next()`` that it started has ended; a ``next`` kept and called afterwards raises.
+
+A ``next()`` that a listener has handed to another task is beyond the reach of whoever cancels the stage. It then has
+:data:`GRACE` seconds to end; past them the stage ends without it, nothing further of the chain runs, and the host's log
+names the plugin.
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
+import logging
 from collections.abc import Coroutine, Generator, Sequence
-from typing import Any
+from typing import Any, Final, Protocol
 
 import trio
 
 from dsh_runtime.core.errors import HookError
 from dsh_runtime.core.events import Event, Listener, describe_answer
+
+_log = logging.getLogger("dsh.events")
+
+#: What a stage that is cancelled has started in other tasks has so many seconds to end.
+GRACE: Final = 5.0
+
+
+class Idling(Protocol):
+    """A stage, as far as its end is concerned. Whoever takes ``running`` down to zero sets ``idle``."""
+
+    idle: trio.Event | None
+
+    @property
+    def running(self) -> int:
+        """How many ``next()`` run at the moment."""
+
+
+class Resting(Idling, Protocol):
+    """A stage that is not waited for for ever."""
+
+    def give_up(self) -> None:
+        """The stage ends although something of it still runs."""
+
+
+async def rest(stage: Resting) -> None:
+    """Wait until no ``next()`` of the stage runs any more; not for ever, if the stage is cancelled."""
+    try:
+        await until_idle(stage)
+    except trio.Cancelled:
+        with trio.move_on_after(GRACE, shield=True):
+            await until_idle(stage)
+        if stage.running:
+            stage.give_up()
+        raise
+
+
+async def until_idle(stage: Idling) -> None:
+    """Wait until nothing of the stage runs any more."""
+    while stage.running:
+        stage.idle = trio.Event()
+        await stage.idle.wait()
+
+
+def handed_on(listener: Listener, event: str) -> str:
+    """What there is to say of a listener whose ``next()`` did not end with its stage."""
+    return (
+        f"{listener.where} handed its next() of {event!r} to another task, where it goes on although the stage was "
+        f"cancelled {GRACE:g} s ago; await next() where the listener runs"
+    )
 
 
 class Next:
@@ -53,11 +107,11 @@ class Delegation:
         chain = next_.chain
         if chain.closed:
             next_()
-        chain.running += 1
+        chain.began(next_.index)
         try:
             answer = await chain.run(next_.index)
         finally:
-            chain.ended()
+            chain.ended(next_.index)
         next_.answered = True
         next_.answer = answer
         return answer
@@ -66,15 +120,15 @@ class Delegation:
 class Chain:
     """One dispatch of a waterfall."""
 
-    __slots__ = ("_args", "_default", "_event", "_idle", "_listeners", "closed", "running")
+    __slots__ = ("_args", "_default", "_event", "_listeners", "_started", "closed", "idle")
 
     def __init__(self, event: Event, listeners: Sequence[Listener], args: tuple[Any, ...], default: Any) -> None:
         self._event = event
         self._listeners = listeners
         self._args = args
         self._default = default
-        self._idle: trio.Event | None = None
-        self.running = 0
+        self._started: list[int] = []
+        self.idle: trio.Event | None = None
         self.closed = False
 
     @property
@@ -99,19 +153,31 @@ class Chain:
             raise
         return answer
 
-    def ended(self) -> None:
-        """One ``next()`` has ended."""
-        self.running -= 1
-        if self.running == 0 and self._idle is not None:
-            self._idle.set()
+    @property
+    def running(self) -> int:
+        """How many ``next()`` run at the moment."""
+        return len(self._started)
+
+    def began(self, index: int) -> None:
+        """The ``next()`` in front of the listener at ``index`` runs."""
+        self._started.append(index)
+
+    def ended(self, index: int) -> None:
+        """It has ended."""
+        self._started.remove(index)
+        if not self._started and self.idle is not None:
+            self.idle.set()
 
     async def close(self) -> None:
         """Wait for every ``next()`` that is still running, then refuse new ones."""
-        while self.running:
-            self._idle = trio.Event()
-            with trio.CancelScope(shield=True):
-                await self._idle.wait()
-        self.closed = True
+        try:
+            await rest(self)
+        finally:
+            self.closed = True
+
+    def give_up(self) -> None:
+        """Tell which listener has let go of its ``next()``."""
+        _log.error("%s", handed_on(self._listeners[min(self._started) - 1], self.name))
 
 
 def discard(answer: object) -> None:

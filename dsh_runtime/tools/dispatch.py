@@ -31,7 +31,7 @@ from dsh_hookspecs import (
 )
 from dsh_hookspecs._signals import LinkedSignal
 
-from dsh_runtime.core.chain import discard
+from dsh_runtime.core.chain import discard, until_idle
 from dsh_runtime.core.errors import HookError
 from dsh_runtime.core.events import Listener
 from dsh_runtime.tools.body import CallerCancelled
@@ -81,7 +81,7 @@ class Refused(Exception):  # noqa: N818 - control flow
 class Dispatch:
     """The dispatch of one call."""
 
-    __slots__ = ("_args", "_call", "_idle", "_listeners", "closed", "concluded", "context", "failed", "made", "running")
+    __slots__ = ("_args", "_call", "_listeners", "closed", "concluded", "context", "failed", "idle", "made", "running")
 
     def __init__(self, call: Call, listeners: Sequence[Listener]) -> None:
         self._call = call
@@ -93,7 +93,7 @@ class Dispatch:
         self.concluded = False
         self.running = 0
         self._args: Any = None
-        self._idle: trio.Event | None = None
+        self.idle: trio.Event | None = None
 
     @property
     def began(self) -> bool:
@@ -156,8 +156,8 @@ class Dispatch:
             raise goes_on from None
         finally:
             self.running -= 1
-            if self._idle is not None and not self.running:
-                self._idle.set()
+            if self.idle is not None and not self.running:
+                self.idle.set()
         made = self.made
         own = (made and made[-1] is answer) or self.is_own(answer)
         if notes is not None:
@@ -207,10 +207,14 @@ class Dispatch:
         return self._args
 
     async def _rest(self) -> None:
-        with trio.CancelScope(shield=True):
-            while self.running:
-                self._idle = trio.Event()
-                await self._idle.wait()
+        """Wait for what a wrapper has left to another task; its signal tells a body there that the caller is gone."""
+        try:
+            await until_idle(self)
+        except trio.Cancelled:
+            self._call.signal._abort(CallerCancelled("the caller was cancelled"))
+            with trio.CancelScope(shield=True):
+                await until_idle(self)
+            raise
 
     # Wrappers.
 
@@ -297,8 +301,8 @@ class Dispatch:
             outcome = Raised(error)
         finally:
             self.running -= 1
-            if self._idle is not None and not self.running:
-                self._idle.set()
+            if self.idle is not None and not self.running:
+                self.idle.set()
         result = self._normalise(tool, run, outcome)
         if fused.poll():
             if type(own.reason) is CallerCancelled:

@@ -196,6 +196,38 @@ async def test_a_next_in_a_background_task_keeps_the_call_until_its_body_has_res
     assert [result.value for result in results] == ["own"]
 
 
+async def test_a_body_in_a_background_task_hears_that_its_caller_is_cancelled(
+    rec: Recorder, nursery: trio.Nursery
+) -> None:
+    """It is another task that is cancelled, so the signal has to say so; then the call has come to rest."""
+    reached = trio.Event()
+    ended: list[str] = []
+
+    async def body(args: Any, exec: Any) -> str:
+        reached.set()
+        try:
+            await trio.sleep_forever()
+        finally:
+            ended.append(type(exec.signal.reason).__name__)
+
+    async def hear(next: Next) -> None:
+        await next()
+
+    async def hand_over(exec: Any, next: Next) -> Any:
+        nursery.start_soon(hear, next)
+        await trio.sleep_forever()
+
+    rec.tool("echo", body)
+    rec.around("A", hand_over)
+    rec.observe("R")
+    async with trio.open_nursery() as callers:
+        callers.start_soon(rec.call)
+        await reached.wait()
+        callers.cancel_scope.cancel()
+    assert ended == ["CallerCancelled"]
+    failure(rec.results[0], "ABORTED")
+
+
 async def test_a_next_in_a_background_task_keeps_the_policy_stage_open(rec: Recorder, nursery: trio.Nursery) -> None:
     step = Clockwork()
 
@@ -385,6 +417,82 @@ async def test_a_listener_in_front_cannot_catch_the_deadline(autojump_clock: Any
         rec.pre("A", soften, prepend=True)
         failure(await rec.call(), "LISTENER_FAILED")
         assert not rec.body_ran
+
+
+def letting_go(event: str, nursery: trio.Nursery) -> list[Plugin]:
+    """A plugin that hands its ``next()`` to a task of somebody else's, and one behind it that never answers there."""
+    first = [True]
+
+    async def hear(next: Next) -> None:
+        await next()
+
+    async def lets_go(next: Next) -> Any:
+        nursery.start_soon(hear, next)
+        await trio.sleep(1)
+        return await next()
+
+    async def hangs(next: Next) -> Any:
+        if first:
+            first.clear()
+            await trio.sleep_forever()
+        return await next()
+
+    return [
+        Plugin("careless", lambda ctx: ctx.on(event, lets_go)),
+        Plugin("stuck", lambda ctx: ctx.on(event, hangs)),
+    ]
+
+
+@pytest.mark.parametrize("event", ["tools/pre-execute", "tools/post-execute"])
+async def test_a_next_that_is_handed_to_another_task_outlasts_the_policy_deadline_by_little(
+    event: str, autojump_clock: Any, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The call fails, and the plugin that has let go of it is named; a few seconds are left to come to rest."""
+    async with open_host(policy_timeout(5), plugins=letting_go(event, nursery)) as host:
+        rec = Recorder(host.ctx)
+        rec.tool()
+        rec.observe("R")
+        start = trio.current_time()
+        result = await rec.call()
+        assert plugin(failure(result, "LISTENER_FAILED")) == "careless"
+        assert "lets_go" in result.error.message
+        assert "another task" in result.error.message
+        assert trio.current_time() - start == pytest.approx(10)
+        assert rec.body_ran is (event == "tools/post-execute")
+        assert len(rec.results) == 1
+        assert "'careless'" in caplog.text
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_next_that_is_handed_to_another_task_may_come_to_rest_after_the_deadline(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Then it is the deadline that failed the call."""
+    late = Sleepy("tools/pre-execute", 8, "late")
+    async with open_host(policy_timeout(5), plugins=[letting_go("tools/pre-execute", nursery)[0], late]) as host:
+        rec = Recorder(host.ctx)
+        rec.tool()
+        assert plugin(failure(await rec.call(), "LISTENER_FAILED")) == "late"
+        assert trio.current_time() == pytest.approx(8)
+        assert not rec.body_ran
+
+
+@pytest.mark.parametrize("event", ["tools/pre-execute", "tools/post-execute"])
+async def test_a_next_in_another_task_does_not_hold_a_cancelled_caller(
+    event: str, autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """Not without a policy deadline either; the one result is observed all the same."""
+    async with open_host(plugins=letting_go(event, nursery)) as host:
+        rec = Recorder(host.ctx)
+        rec.tool()
+        rec.observe("R")
+        with trio.move_on_after(3) as scope:
+            await rec.call()
+        assert scope.cancelled_caught
+        assert trio.current_time() == pytest.approx(8)
+        assert rec.results[0].error.info.code.startswith("ABORTED")
+        assert len(rec.results) == 1
+    nursery.cancel_scope.cancel()
 
 
 async def test_wrappers_and_bodies_have_no_policy_deadline(autojump_clock: Any) -> None:

@@ -488,6 +488,32 @@ async def _await(delegation: Any) -> None:
     await delegation
 
 
+async def test_a_next_in_another_task_does_not_hold_a_cancelled_waterfall(
+    root: Context, heard: Log, nursery: trio.Nursery, autojump_clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has a few seconds to come to rest; then the log names who has let go of it, and nothing further runs."""
+
+    async def lets_go(next: Any) -> str:
+        nursery.start_soon(_await, next())
+        await trio.sleep(1)
+        return "mine"
+
+    async def hangs(next: Any) -> Any:
+        await trio.sleep(60)
+        return await next()
+
+    await root.plugin(Plugin("careless", lambda ctx: ctx.on("demo/ask", lets_go))).wait()
+    root.on("demo/ask", hangs)
+    root.on("demo/ask", lambda: heard.append("behind") or "late")
+    with trio.move_on_after(3) as scope:
+        await ask(root)
+    assert scope.cancelled_caught
+    assert trio.current_time() == pytest.approx(8)
+    assert "plugin 'careless', listener" in caplog.text
+    nursery.cancel_scope.cancel()
+    assert heard == []
+
+
 async def test_a_next_kept_and_called_afterwards_raises(root: Context, heard: Log) -> None:
     kept: list[Any] = []
     root.on("demo/ask", lambda next: kept.append(next) or "mine")
