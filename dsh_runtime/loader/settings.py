@@ -91,6 +91,14 @@ def count_between(least: int, most: int) -> Callable[[object], int]:
     return check
 
 
+def user_or_own_range(value: object) -> int | None:
+    """The number of a user; ``false`` is for the runtime to choose."""
+    try:
+        return None if value is False else count_between(*FIRST_USERS)(value)
+    except UnexpectedValueError as error:
+        raise UnexpectedValueError(f"{error}; false uses a range that nobody else does") from None
+
+
 def days_or_off(value: object) -> float | None:
     """A number of days; ``false`` is no limit."""
     if value is False:
@@ -172,7 +180,7 @@ class CodeSettings:
     open_files: int = _setting(count_between(16, 65_536), 64)
     spares: int = _setting(count_between(0, 64), 2)
     runs: int = _setting(count_up_to(1_000), 16)
-    first_user: int | None = _setting(count_between(*FIRST_USERS), None)
+    first_user: int | None = _setting(user_or_own_range, None)
     max_parallel: int = _setting(count_up_to(1_000), 10)
     max_media: int = _setting(count_between(0, 1_000), 20)
 

@@ -3,7 +3,7 @@
 The convention of README.md, CONTRIBUTING.md and docs/:
 
 - A block whose first line is a comment with a file's name (``# notes.py``, ``# dsh.toml``) is written to that file.
-  A Python file is imported, too.
+  A Python file is imported, too, unless it is a program for Code Mode, which has ``await`` or ``return`` at its top.
 - Any other ``python`` block is a program, and has to end without an error. A top-level ``await`` is not used.
 - A ``console`` block holds commands behind ``$ ``, each followed by all that it prints; ``...`` stands for any text.
   A command that fails is followed by ``$ echo $?``, so that the page says how it ends.
@@ -72,6 +72,15 @@ def matches(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
 
 
+def is_body(text: str) -> bool:
+    """Whether a text of Python is no module, but the body of an async function."""
+    try:
+        compile(text, "<page>", "exec")
+    except SyntaxError as error:
+        return "outside function" in str(error)
+    return False
+
+
 class Reader:
     """Does what a page says, in a folder of its own."""
 
@@ -110,7 +119,7 @@ class Reader:
         file = self.folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, "utf-8")
-        if file.suffix == ".py":
+        if file.suffix == ".py" and not is_body(text):
             self._succeed([sys.executable, "-c", f"import runpy; runpy.run_path({str(file)!r}, run_name='imported')"])
 
     def _console(self, text: str) -> None:
