@@ -1,7 +1,9 @@
 """The shipped rules for secrets that are known by their form.
 
 Strategy: a form is a literal and what follows it. Only a text that holds the literal is searched for the form, and
-the regular expression begins with the literal, which is what makes both searches fast.
+the regular expression begins with the literal, which is what makes both searches fast. Forms are grouped by a rare
+character that all their secrets hold; where a text has it, one look at what stands around it tells whether any form of
+the group is worth a search. A few such looks clear most texts.
 
 Every form is linear by construction: runs of characters are possessive, and either bounded, or begin at a literal that
 cannot stand within such a run (because of what the run is made of, or of what may not stand in front of the literal).
@@ -27,6 +29,7 @@ class _Source(NamedTuple):
     """How a form is written down: any of ``literals``, not behind a character of ``before``, then ``rest``.
 
     The first group of ``rest`` that matches is what is masked, else the whole match, and ``lead`` characters in front.
+    Every match holds one of ``marks``; they are the literals, if nothing else is said.
     """
 
     kind: str
@@ -35,7 +38,16 @@ class _Source(NamedTuple):
     rest: str
     cased: bool = True
     lead: int = 0
+    marks: tuple[str, ...] = ()
 
+
+def _each(template: str, *parts: str) -> tuple[str, ...]:
+    return tuple(template.format(part) for part in parts)
+
+
+_GITLAB: Final = ("pat", "dt", "rt", "cbt", "ptt", "ft", "imt", "agent", "oas", "soat", "ffct")
+#: The characters that forms are grouped by, the best first; without one of them it is a capital letter, or any.
+_SIGNS: Final = "-_.=~:/"
 
 _SOURCES: Final = (
     _Source(
@@ -66,20 +78,27 @@ _SOURCES: Final = (
     _Source("gcp-key", ("GOCSPX-",), _TOKEN, rf"[{_TOKEN}]{{20,}}+"),
     _Source("azure-key", ("sig=",), _WORD, r"([A-Za-z0-9%+/=_-]{20,}+)"),
     _Source("azure-key", ("Q~",), "", rf"(?<=[{_DOTTED}]{{3}}[0-9]Q~)[{_DOTTED}]{{31,34}}(?![{_DOTTED}])", lead=4),
-    _Source("github-token", ("gh",), "", r"[pousr]_[A-Za-z0-9]{36,}+"),
+    _Source("github-token", ("gh",), "", r"[pousr]_[A-Za-z0-9]{36,}+", marks=_each("gh{}_", *"pousr")),
     _Source("github-token", ("github_pat_",), "A-Za-z0-9_", r"[A-Za-z0-9_]{22,}+"),
     _Source(
         "gitlab-token",
         ("gl",),
         _DOTTED,
-        rf"(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas|soat|ffct)-[{_DOTTED}]{{20,}}+",
+        rf"(?:{'|'.join(_GITLAB)})-[{_DOTTED}]{{20,}}+",
+        marks=_each("gl{}-", *_GITLAB),
     ),
     _Source("bitbucket-token", ("ATBB", "ATCTT3", "ATATT3"), _TOKEN, r"[A-Za-z0-9_=-]{24,}+"),
     # Without a digit it is a name: task-, sk-fading-circle.
     _Source("model-key", ("sk-",), _TOKEN, rf"(?=[A-Za-z_-]{{0,200}}[0-9])[{_TOKEN}]{{16,}}+"),
     _Source("model-key", ("gsk_", "hf_", "r8_"), _WORD, r"[A-Za-z0-9]{20,}+"),
     _Source("model-key", ("xai-", "pplx-", "nvapi-", "tvly-"), _TOKEN, rf"[{_TOKEN}]{{20,}}+"),
-    _Source("slack-token", ("xox",), "A-Za-z0-9-", r"(?:[a-eoprs]|e\.xoxp)-[A-Za-z0-9-]{10,}+"),
+    _Source(
+        "slack-token",
+        ("xox",),
+        "A-Za-z0-9-",
+        r"(?:[a-eoprs]|e\.xoxp)-[A-Za-z0-9-]{10,}+",
+        marks=_each("xox{}-", *"abcdeoprs", "e.xoxp"),
+    ),
     _Source("slack-token", ("xapp-",), "A-Za-z0-9-", r"[A-Za-z0-9-]{10,}+"),
     _Source("slack-token", ("hooks.slack.com/",), "", r"(?:services|workflows|triggers)/([A-Za-z0-9/_-]{16,}+)"),
     _Source("json-web-token", ("eyJ",), _TOKEN, rf"[{_TOKEN}]{{8,}}+(?:\.[{_TOKEN}]*+){{2,4}}"),
@@ -126,15 +145,64 @@ class Form:
                 yield start - self.lead, end
 
 
+@frozen
+class _Group:
+    """Forms whose secrets all hold ``sign``; ``look`` finds a place where one of theirs may be."""
+
+    sign: str
+    look: Callable[[str], object]
+    forms: tuple[Form, ...]
+
+
+@frozen
+class Forms:
+    """The forms of a redactor, and a quick way to tell that a text has none of them."""
+
+    _groups: tuple[_Group, ...]
+
+    def possible(self, text: str) -> list[Form]:
+        """The forms that are worth a search; for most texts, none."""
+        found: list[Form] = []
+        for group in self._groups:
+            if group.sign in text and group.look(text):
+                found += [form for form in group.forms if form.literal in text]
+        return found
+
+
 def kinds() -> tuple[str, ...]:
     """The names of the shipped rules, each once, in order."""
     return tuple(dict.fromkeys(source.kind for source in _SOURCES))
 
 
-def forms(*, cased: bool, without: frozenset[str] = frozenset()) -> tuple[Form, ...]:
+def forms(*, cased: bool, without: frozenset[str] = frozenset()) -> Forms:
     """The shipped forms that tell upper and lower case apart, or those that do not."""
-    chosen = (source for source in _SOURCES if source.cased is cased and source.kind not in without)
-    return tuple(form for source in chosen for form in _compiled(source))
+    groups: dict[str, tuple[list[str], list[Form]]] = {}
+    for source in _SOURCES:
+        if source.cased is cased and source.kind not in without:
+            made = tuple(_compiled(source))
+            for mark in source.marks or source.literals:
+                marks, members = groups.setdefault(_sign(mark), ([], []))
+                marks.append(mark)
+                members += [form for form in made if form not in members and (source.marks or form.literal == mark)]
+    return Forms(tuple(_Group(sign, _look(sign, marks), tuple(members)) for sign, (marks, members) in groups.items()))
+
+
+def _sign(mark: str) -> str:
+    """The character of a mark that is the rarest in texts."""
+    rare = (char for char in (*_SIGNS, *filter(str.isupper, mark)) if char in mark)
+    return next(rare, mark[0])
+
+
+def _look(sign: str, marks: list[str]) -> Callable[[str], object]:
+    """Finds one of ``marks``. The pattern begins with the sign, which is found at the speed of memory."""
+    ways = "|".join(_around(sign, mark) for mark in marks)
+    return re.compile(f"{re.escape(sign)}(?:{ways})").search
+
+
+def _around(sign: str, mark: str) -> str:
+    """What stands in front of the sign that has just been read, and behind it."""
+    front, _, behind = mark.partition(sign)
+    return f"(?<={re.escape(front + sign)}){re.escape(behind)}" if front else re.escape(behind)
 
 
 def _compiled(source: _Source) -> Iterator[Form]:

@@ -22,6 +22,8 @@ _STEMS: Final = (
     *("pass", "pwd", "secret", "token", "cookie", "authoriz", "credential", "session", "key", "jwt"),
     *("sharedaccess", "connectionstring", "connection_string"),
 )
+#: One of these stands behind the name, or in front of it: where only a blank separates it from its value.
+_SEPARATORS: Final = ("=", ":", ">", "--")
 _NAME: Final = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
 _LONGEST_NAME: Final = 64
 #: Headers whose value is the rest of the line.
@@ -39,19 +41,28 @@ class Pairs:
 
     def __init__(self, names: KeyNames, own: tuple[str, ...] = ()) -> None:
         self._names = names
-        self._own = tuple("[_.-]?".join(letters(name)) for name in own)
+        self._own = tuple((re.compile(stem), stem) for stem in map("[_.-]?".join, map(letters, own)))
         self._pattern = lru_cache(maxsize=256)(_pair_pattern)
 
-    def find(self, text: str, folded: str) -> Iterator[Span]:
-        """The values that stand behind secret names; ``folded`` is ``text`` in lower case, position by position."""
-        # Few stems make a search that is several times as fast as one for all.
-        stems = (*(stem for stem in _STEMS if stem in folded), *self._own)
-        if stems:
-            yield from self._values(text, folded, self._pattern(stems))
+    def possible(self, folded: str) -> tuple[str, ...]:
+        """The stems of secret names that a text in lower case may hold together with a value; of most texts, none."""
+        for separator in _SEPARATORS:
+            if separator in folded:
+                break
+        else:
+            return ()
+        stems = [stem for stem in _STEMS if stem in folded]
+        if self._own:
+            stems += [stem for pattern, stem in self._own if pattern.search(folded) is not None]
+        return tuple(stems)
 
-    def _values(self, text: str, folded: str, pattern: re.Pattern[str]) -> Iterator[Span]:
+    def find(self, text: str, folded: str, stems: tuple[str, ...]) -> Iterator[Span]:
+        """The values behind names with one of ``stems``; ``folded`` is ``text`` in lower case, position by position.
+
+        Few stems make a search that is several times as fast as one for all.
+        """
         covered = 0
-        for match in pattern.finditer(folded):
+        for match in self._pattern(stems).finditer(folded):
             if match.start() < covered:  # Within a value that is masked: measuring it again could take for ever.
                 continue
             span = self._span(text, folded, match)

@@ -3,6 +3,8 @@
 Strategy: each rule says which stretches of a text are secret; overlapping ones become one mask. Masking can bring to
 light what a rule refused before (a token behind a token), so a text in which something was found is looked at again,
 until nothing more is. This also makes masking idempotent: what comes out has been looked at, and left as it is.
+
+Most values hold nothing that any rule would look at twice. That is found out first, for all texts of a value together.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Final
 
 from dsh_hookspecs import JsonValue
 
-from dsh_plugin_redact._forms import Form
+from dsh_plugin_redact._forms import Forms
 from dsh_plugin_redact._keys import KeyNames, Secrecy
 from dsh_plugin_redact._mask import Span, is_mask, mask, put_masks
 from dsh_plugin_redact._own import OwnRule, RuleTimeoutError
@@ -23,6 +25,12 @@ _SHORTEST: Final = 5
 _ROUNDS: Final = 8
 _UNSETTLED: Final = "text"
 _TOO_DEEP: Final = "nested-too-deeply"
+#: How many names of members are remembered as harmless, and of what length.
+_REMEMBERED: Final = 4096
+_LONGEST_NAME: Final = 64
+#: Longer texts are looked at one by one, so that they need not be copied.
+_LONG: Final = 4096
+_TELLING_NOTHING: Final = frozenset([bool, int, float, type(None)])
 #: Members that say what their neighbour ``value`` is: ``{"name": "DB_PASSWORD", "value": "…"}``.
 _NAMING: Final = ("name", "key", "header")
 
@@ -32,17 +40,18 @@ class Redactor:
 
     def __init__(
         self,
-        cased: Sequence[Form],
-        uncased: Sequence[Form],
+        cased: Forms,
+        uncased: Forms,
         names: KeyNames | None,
         pairs: Pairs | None,
         own: Sequence[OwnRule] = (),
     ) -> None:
-        self._cased = tuple((form.literal, form) for form in cased)
-        self._uncased = tuple((form.literal, form) for form in uncased)
+        self._cased = cased
+        self._uncased = uncased
         self._names = names
         self._pairs = pairs
         self._own = tuple(own)
+        self._harmless: set[str] = set()
 
     def text(self, text: str) -> str:
         """``text`` with every secret masked; the very same text if there is none."""
@@ -50,7 +59,8 @@ class Redactor:
             return text
         try:
             for _ in range(_ROUNDS):
-                masked = put_masks(text, self._spans(text))
+                spans = list(self._spans(text))
+                masked = put_masks(text, spans) if spans else text
                 if masked is text:
                     return text
                 text = masked
@@ -60,21 +70,67 @@ class Redactor:
 
     def value(self, value: JsonValue) -> JsonValue:
         """A masked copy of a JSON value; the very same value if there is no secret in it."""
+        if self._is_plain(value):
+            return value
         try:
             return self._value(value)
         except RecursionError:
             return mask(_TOO_DEEP)
 
+    def _is_plain(self, value: JsonValue) -> bool:
+        """Whether a value certainly holds no secret: no rule has anything to look at in its texts and names."""
+        if self._own:
+            return False
+        texts: list[str] = []
+        waiting: list[JsonValue] = [value]
+        for item in waiting:  # It grows meanwhile.
+            if isinstance(item, str):
+                texts.append(item)
+            elif isinstance(item, dict):
+                if not (self._harmless.issuperset(item) or self._learn(item)):
+                    return False
+                if "value" in item and self._named_secrecy(item) is not Secrecy.NONE:
+                    return False
+                waiting += item.values()
+            elif isinstance(item, (list, tuple)):
+                waiting += item
+            elif type(item) not in _TELLING_NOTHING:
+                return False
+        if len(texts) > 1 and sum(map(len, texts)) <= _LONG:
+            texts = ["\n".join(texts)]
+        return not any(map(self._is_suspicious, texts))
+
+    def _is_suspicious(self, text: str) -> bool:
+        """Whether any rule would look twice; a part of what is not suspicious is not, either."""
+        if self._cased.possible(text):
+            return True
+        folded = _folded(text)
+        if self._uncased.possible(folded):
+            return True
+        return self._pairs is not None and bool(self._pairs.possible(folded))
+
+    def _learn(self, names: Iterable[str]) -> bool:
+        """Whether no name of a member is that of a secret, or one itself; such names are remembered, within bounds."""
+        for name in names:
+            if self._secrecy(name) is not Secrecy.NONE or self.text(name) is not name:
+                return False
+            if len(name) <= _LONGEST_NAME:
+                if len(self._harmless) >= _REMEMBERED:
+                    self._harmless = set()
+                self._harmless.add(name)
+        return True
+
     def _spans(self, text: str) -> Iterator[Span]:
-        for form in [form for literal, form in self._cased if literal in text]:
+        for form in self._cased.possible(text):
             for start, end in form.find(text, text):
                 yield Span(start, end, form.kind)
         folded = _folded(text)
-        for form in [form for literal, form in self._uncased if literal in folded]:
+        for form in self._uncased.possible(folded):
             for start, end in form.find(text, folded):
                 yield Span(start, end, form.kind)
-        if self._pairs is not None:
-            yield from self._pairs.find(text, folded)
+        stems = self._pairs.possible(folded) if self._pairs is not None else ()
+        if self._pairs is not None and stems:
+            yield from self._pairs.find(text, folded, stems)
         for rule in self._own:
             yield from rule.find(text)
 
