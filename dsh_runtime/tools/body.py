@@ -75,7 +75,7 @@ class Link:
 
     def look(self) -> None:
         """If it is the caller's own scope that has been cancelled, abort the call's signal."""
-        if not self._scope.cancel_called and _effectively_cancelled(self._scope):
+        if not self._scope.cancel_called and is_cancelled(self._scope):
             self._call.signal._abort(CallerCancelled("the caller was cancelled"))
 
     def watched(self, trap: Any) -> Any:
@@ -112,7 +112,8 @@ def drive(
         link.untie()
 
 
-def _effectively_cancelled(scope: trio.CancelScope) -> bool:
+def is_cancelled(scope: trio.CancelScope) -> bool:
+    """Whether whoever waits in a scope that has been entered is told that it is cancelled."""
     # trio tells a task that it has been cancelled, but not by which of the scopes around it; the status knows.
     status: Any = getattr(scope, "_cancel_status", None)
     return bool(status is not None and status.effectively_cancelled)

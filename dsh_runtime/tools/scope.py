@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 from dsh_hookspecs import AbortError, AbortSignal
 
-from dsh_runtime.tools.body import drive
+from dsh_runtime.tools.body import drive, is_cancelled
 from dsh_runtime.tools.failures import Raised
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ def run_late(coroutine: Coroutine[Any, Any, Any], signal: AbortSignal, call: Cal
     """Run a coroutine; if it waits, within a scope of its own that is tied to ``signal``."""
     task: Any = trio.lowlevel.current_task()
     before = task._cancel_status
+    if before.effectively_cancelled:
+        yield from _end_before(coroutine, call)
     try:
         trap = coroutine.send(None)
     except BaseException as ended:
@@ -84,12 +86,23 @@ def run_late(coroutine: Coroutine[Any, Any, Any], signal: AbortSignal, call: Cal
 def run_scoped(coroutine: Coroutine[Any, Any, Any], signal: AbortSignal, call: Call) -> Generator[Any, Any, Any]:
     """The same with the scope entered first, for a trio whose chain of scopes is kept otherwise."""
     with trio.CancelScope() as scope:  # noqa: ASYNC100 - a generator-based coroutine waits with "yield from"
+        if is_cancelled(scope):
+            yield from _end_before(coroutine, call)
         try:
             trap = coroutine.send(None)
         except StopIteration as stop:
             return stop.value
         return (yield from drive(coroutine, trap, scope, signal, call))
     return STOPPED
+
+
+@types.coroutine
+def _end_before(coroutine: Coroutine[Any, Any, Any], call: Call) -> Generator[Any, Any, None]:
+    """The caller is cancelled, though a listener may have kept that to itself: the body does not begin."""
+    coroutine.close()
+    if call.dispatch is not None and call.dispatch.context is not None:
+        call.dispatch.context.began = False
+    yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105 - this is the await, and it raises
 
 
 @types.coroutine

@@ -310,6 +310,44 @@ async def test_a_body_that_swallows_the_cancellation_does_not_keep_it_from_the_c
     failure(rec.results[0], "ABORTED")
 
 
+@pytest.mark.parametrize("threaded", [False, True], ids=["async body", "sync body"])
+@pytest.mark.parametrize("stage", ["pre", "approval", "around"])
+async def test_a_listener_that_swallows_the_cancellation_starts_no_body(
+    rec: Recorder, caller: Caller, stage: str, threaded: bool
+) -> None:
+    """Not even one that never waits; one result is observed, and the cancellation goes on."""
+    step = Clockwork()
+    ran: list[str] = []
+
+    async def swallow(next: Callable[[], Any]) -> Any:
+        try:
+            await step.stop()
+        except trio.Cancelled:
+            if stage == "approval":
+                return "allowed-once"
+        return await next()
+
+    def in_thread(args: Any, exec: Any) -> str:
+        ran.append("thread")
+        return "ran"
+
+    async def in_loop(args: Any, exec: Any) -> str:
+        ran.append("loop")
+        return "ran"
+
+    rec.tool("echo", in_thread if threaded else in_loop)
+    if stage == "approval":
+        rec.pre("A", lambda exec, next: Ask("sure?"))
+        rec.ctx.on("approval/request", swallow)
+        await cancelled_while_waiting(caller, step, agent=rec.ctx.scope().key)
+    else:
+        rec.ctx.on({"pre": "tools/pre-execute", "around": "tools/execute"}[stage], swallow)
+        await cancelled_while_waiting(caller, step)
+    assert ran == []
+    (result,) = rec.results
+    failure(result, "ABORTED_BEFORE_DISPATCH")
+
+
 async def test_an_observer_that_raises_does_not_hide_the_cancellation(rec: Recorder, caller: Caller) -> None:
     step = Clockwork()
 
