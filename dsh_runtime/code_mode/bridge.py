@@ -67,10 +67,10 @@ class ToolBridge:
     def enter(self, name: str, arguments: JsonValue) -> Callable[[], Awaitable[SubReply]]:
         """Give a sub-call its id and its place in the order."""
         if self._closed:
-            return partial(_refused, SubError(_ENDED, "AbortError", "ABORTED"))
+            return partial(_refused, SubError(_ENDED, "AbortError", code="ABORTED"))
         if self._count >= self._config.sub_calls:
             message = f"a program may make {self._config.sub_calls:,} calls, and this one has made them"
-            return partial(_refused, SubError(message, "CodeLimitError", "TOO_MANY_CALLS"))
+            return partial(_refused, SubError(message, "CodeLimitError", code="TOO_MANY_CALLS"))
         self._count += 1
         outer = self._exec
         call = ToolExecutionInput(

@@ -93,8 +93,9 @@ def plugin_state(fiber: PluginFiber, previous: str) -> None:
 def tools_code_dispatch_log(dispatch: CodeDispatchLog, next: Callable[[], Awaitable[Content]]) -> Content:
     """Replace the content that the log keeps of one sub-call of a program; program and model are untouched.
 
-    The end of the chain keeps the content. A failure leaves the original. It belongs to Code Mode, in which a model
-    writes a program that calls the tools; the runtime does not have it yet, so nobody dispatches this event.
+    It belongs to Code Mode, in which a model writes a program that calls the tools. ``dispatch.exec`` is the outer
+    call, that of ``run_code``. The end of the chain keeps the content. A failure leaves the original, and so does an
+    answer that is no content, or that takes longer than ``policy_timeout``.
     """
     raise AssertionError("a specification is not called")
 
