@@ -58,7 +58,7 @@ async def test_an_error_comes_out(within: Any) -> None:
     [
         trio.lowlevel.checkpoint,
         trio.lowlevel.checkpoint_if_cancelled,
-        lambda: trio.sleep(1),
+        lambda: trio.sleep(1),  # noqa: ASYNC105 - awaited by the test
         lambda: trio.Semaphore(1).acquire(),
         lambda: trio.to_thread.run_sync(int),
     ],
@@ -89,7 +89,7 @@ async def test_a_shield_keeps_out_a_cancellation_from_outside(
 async def test_without_a_shield_a_cancellation_comes_through(within: Any) -> None:
     with trio.CancelScope() as outer:
         outer.cancel()
-        await within(trio.sleep_forever(), 60)
+        await within(trio.sleep_forever(), 60)  # noqa: ASYNC105 - awaited in there
     assert outer.cancelled_caught
 
 
