@@ -8,7 +8,7 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -22,6 +22,9 @@ from dsh_runtime.core.lifecycle import State
 from dsh_runtime.core.plugins import PluginSpec, read_plugin
 from dsh_runtime.core.scopes import ScopeHandle, ScopeTree
 from dsh_runtime.core.services import SERVICE
+
+if TYPE_CHECKING:
+    from dsh_runtime.core.staging import Stage
 
 _log = logging.getLogger("dsh.kernel")
 
@@ -62,6 +65,8 @@ class Kernel(House):
         self.teardown_timeout = teardown_timeout
         #: The first fiber, in order, that must be active and is not.
         self.closed_by: Fiber | None = None
+        #: Where new versions are applied aside at the moment.
+        self.stages: dict[Stage, None] = {}
         #: For whom calls wait at the gate.
         self.held: Hold | None = None
         self._drainers: dict[Drainer, None] = {}
@@ -239,6 +244,8 @@ class Kernel(House):
 
     async def close(self) -> None:
         """Unwind everything, last first."""
+        for stage in tuple(self.stages):
+            stage.abandon()
         self.root.closing = True
         self.root.dispose()
         while self.root.state is not State.DISPOSED:

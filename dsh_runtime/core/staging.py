@@ -57,6 +57,7 @@ class Stage(House):
         #: How many seconds apply() of each fiber took.
         self.took: dict[Fiber, float] = {}
         ledger.watch(SERVICE, self.service_entries_changed)
+        kernel.stages[self] = None
         kernel.nursery.start_soon(self._grant, name="staged plugin turns")
 
     # What is to change.
@@ -175,7 +176,7 @@ class Stage(House):
         """Put the stage in force, in one step. If anything clashes by now, that is raised, and nothing has changed."""
         kernel = self._kernel
         self._check()
-        self._granting.cancel()
+        self._end()
         for top, successor in self._leaving.items():
             for fiber in family(top):
                 self._retire(fiber, successor is not None)
@@ -202,15 +203,23 @@ class Stage(House):
     async def rollback(self) -> None:
         """Unwind everything that has been applied here. What is in force has not changed."""
         with trio.CancelScope(shield=True):
-            for fiber in reversed(self._added):
-                fiber.dispose()
+            self.abandon()
             # Each has a deadline of its own, but for an apply() that goes on although it is cancelled.
             with trio.move_on_after(2 * self._kernel.teardown_timeout):
                 while self.fibers:
                     await self.next_change()
-        self._granting.cancel()
+        self._end()
         for fiber in self.fibers:
             _log.error("plugin %r goes on with apply() although it is cancelled; let apply() end then", fiber.id)
+
+    def abandon(self) -> None:
+        """Have everything that has been applied here unwind, without waiting for it."""
+        for fiber in reversed(self._added):
+            fiber.dispose()
+
+    def _end(self) -> None:
+        self._granting.cancel()
+        self._kernel.stages.pop(self, None)
 
     def _check(self) -> None:
         kernel = self._kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,15 @@ def rec(host: Any) -> Any:
     from pipeline_kit import Recorder
 
     return Recorder(host.ctx)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Any]:
+    """A folder for a config and plugins that are reloaded."""
+    from reload_kit import project_in
+
+    with project_in(tmp_path) as project:
+        yield project
 
 
 @pytest.fixture

@@ -153,6 +153,8 @@ def _drop_attribute(name: str, module: ModuleType) -> None:
 def _look_again(folders: Iterable[str]) -> None:
     """Have the finders read these folders anew: a file may have come within the resolution of their clock."""
     wanted = {os.path.realpath(folder) for folder in folders}
+    names = {os.path.basename(folder) for folder in wanted}
     for folder, finder in list(sys.path_importer_cache.items()):
-        if finder is not None and os.path.realpath(folder) in wanted and hasattr(finder, "invalidate_caches"):
+        same = os.path.basename(folder) in names and os.path.realpath(folder) in wanted
+        if same and finder is not None and hasattr(finder, "invalidate_caches"):
             finder.invalidate_caches()

@@ -218,7 +218,9 @@ class Attempt:
             return
         self.reloader.failed |= dict.fromkeys(member.id for member in members if member.loaded is not None)
         for member in members:
-            problems = member.problems or transaction.problems or [ConfigProblem((), with_it)]
+            problems = [ConfigProblem((), with_it)]
+            if member.problems or broken is None:
+                problems = [*member.problems, *transaction.problems]
             if edit is not None and (member.id in edit.touched or not member.problems):
                 self.problems += member.problems
             else:

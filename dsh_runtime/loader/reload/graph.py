@@ -6,13 +6,15 @@ it. Everything else is *fixed*: the host's own modules, the standard library, in
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from time import perf_counter
 from types import ModuleType
 from typing import Final, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from dsh_runtime.loader.ownership import is_host, is_python
 
@@ -116,27 +118,37 @@ class ModuleGraph:
         return files
 
 
-def read_graph(roots: Iterable[str], loaded: Mapping[str, ModuleType], cache: SourceCache) -> ModuleGraph:
-    """The graph below the root modules of plugins, of the modules that are ``loaded``. May run in a thread."""
-    reading = _Reading(frozenset(roots), loaded, cache)
-    return ModuleGraph(reading.modules())
+class GraphReading:
+    """Reads the graph below the root modules of plugins, among the modules that are ``loaded``."""
 
-
-class _Reading:
-    def __init__(self, roots: frozenset[str], loaded: Mapping[str, ModuleType], cache: SourceCache) -> None:
-        self._roots = roots
-        self._tops = {root.partition(".")[0] for root in roots}
+    def __init__(self, roots: Iterable[str], loaded: Mapping[str, ModuleType], cache: SourceCache) -> None:
+        self._roots = frozenset(roots)
+        self._tops = {root.partition(".")[0] for root in self._roots}
         self._loaded = loaded
         self._cache = cache
+        self._found: dict[str, Module] = {}
+        self._waiting = [root for root in self._roots if root in self._loaded]
 
-    def modules(self) -> dict[str, Module]:
-        found: dict[str, Module] = {}
-        waiting = [root for root in self._roots if root in self._loaded]
-        for name in waiting:  # The list grows while it is walked.
-            if name not in found:
-                module = found[name] = self._module(name)
-                waiting += module.imports
-        return found
+    def read(self, seconds: float = math.inf) -> ModuleGraph | None:
+        """Read on, for some time; the graph, if it has been read to its end."""
+        enough = perf_counter() + seconds
+        while self._waiting or self._adopt():
+            name = self._waiting.pop()
+            if name not in self._found:
+                module = self._found[name] = self._module(name)
+                self._waiting += module.imports
+                if self._waiting and perf_counter() > enough:
+                    return None
+        return ModuleGraph(self._found)
+
+    def _adopt(self) -> bool:
+        """Count a sub-module that no statement imports as imported by its package; whether there was one."""
+        for name in self._loaded:
+            package = self._found.get(name.rpartition(".")[0])
+            if name not in self._found and package is not None and package.loose and package.package:
+                self._found[package.name] = evolve(package, imports=package.imports | {name})
+                self._waiting.append(name)
+        return bool(self._waiting)
 
     def _module(self, name: str) -> Module:
         module = self._loaded[name]
@@ -152,12 +164,11 @@ class _Reading:
         if file is not None and file.endswith(".py"):
             package = name if hasattr(module, "__path__") else name.rpartition(".")[0]
             yield from self._cache.imports(file, package)
-        # What was imported by other means is seen where it is kept.
-        for value in [*vars(module).values()]:
-            if isinstance(value, ModuleType) and self._loaded.get(value.__name__) is value:
-                yield value.__name__
-        if name in self._roots:
-            yield from (other for other in self._loaded if other.startswith(f"{name}."))
+        # What was imported by other means is seen where it is kept. (A package keeps its sub-modules in any case.)
+        modules = (value for value in [*vars(module).values()] if isinstance(value, ModuleType))
+        for other in modules:
+            if self._loaded.get(other.__name__) is other and other.__name__.rpartition(".")[0] != name:
+                yield other.__name__
 
     def _is_loose(self, name: str, file: str | None, package: bool) -> bool:
         if is_hosts(name) or name == "__main__":

@@ -11,14 +11,12 @@ from attrs import frozen
 
 from .edit import Edit, why_changed
 from .graph import ModuleGraph
-from .plan import Candidate, Group, Plan, make_plan
+from .plan import RETRIED, Candidate, Group, Plan, make_plan
 from .survey import Subject, candidate_of, refusal_of, subjects_of, users_of
 
 if TYPE_CHECKING:
     from .reloader import Reloader
     from .wishes import Wish
-
-RETRIED = "its last reload failed"
 
 
 @frozen

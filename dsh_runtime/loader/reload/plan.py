@@ -11,10 +11,13 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from attrs import field, frozen
 
 from .graph import ModuleGraph
+
+RETRIED: Final = "its last reload failed"
 
 
 @frozen
@@ -99,7 +102,7 @@ class _Planning:
         """The plugins that are to be reloaded, in order, each with why."""
         why = {**asked}
         for plugin, closure in self._closures.items():
-            if plugin not in why and (touched := closure & self._changed):
+            if why.get(plugin, RETRIED) == RETRIED and (touched := closure & self._changed):
                 why[plugin] = self._naming(touched)
         waiting = [plugin for plugin in why if plugin in self._candidates]
         for plugin in waiting:  # The list grows while it is walked.
@@ -135,7 +138,7 @@ class _Planning:
         for name in sorted(closure & self._changed):
             if not self._graph.modules[name].loose:
                 return f"{self._graph.modules[name].file} changed, which cannot be imported afresh"
-        if not candidate.sourced and closure & afresh:
+        if not candidate.sourced and closure & (afresh | self._changed):
             return "it was handed over as an object, which cannot be imported afresh"
         return None
 

@@ -17,7 +17,7 @@ from dsh_runtime.loader.model import HostConfig
 
 from .aside import FreshFinder
 from .attempt import Attempt
-from .graph import ModuleGraph, SourceCache, read_graph
+from .graph import GraphReading, Module, ModuleGraph, SourceCache
 from .report import ReloadReport
 from .survey import Disk, subjects_of
 from .transaction import Transaction
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("dsh.host")
 PATIENCE: Final = 1.0
 """How long a new version may be applied, in seconds, before a newer wish makes an end of it."""
+READING: Final = 0.02
+"""How long sources are read in the event loop, in seconds, before a thread goes on with it."""
 
 
 class Reloader:
@@ -52,7 +54,7 @@ class Reloader:
         self._wished = trio.Event()
         self._working = False
         host.ctx.effect(self._stand_in_front)
-        self.disk.note(self._graph(host.config))
+        self.disk.note_packages(self._take_roots(host.config))
 
     async def changed(self, paths: Iterable[Path]) -> ReloadReport:
         """Reload the plugins that depend on files which were changed, added or deleted, config files included.
@@ -84,15 +86,14 @@ class Reloader:
         """The folders whose files matter (those in them, not below them): of plugins' sources and of the config."""
         config = self.host.config
         files = [*config.sources, *config.value_files]
-        files += [module.file for module in self._graph(config).modules.values() if module.loose and module.file]
+        files += [module.file for module in self._modules() if module.loose and module.file]
         anchors = (subject.anchor for subject in subjects_of(self.host, config))
         files += [anchor.file for anchor in anchors if anchor is not None and anchor.file is not None]
         return frozenset(Path(os.path.abspath(file)).parent for file in files)
 
     def is_outdated(self) -> bool:
         """Whether a source differs from what is loaded, as far as can be told without importing anything."""
-        modules = self._graph(self.host.config).modules.values()
-        return any(True for _ in self.disk.dirty(modules, self.finder.stamps))
+        return any(True for _ in self.disk.dirty(self._modules(), self.finder.stamps))
 
     # One at a time.
 
@@ -146,15 +147,23 @@ class Reloader:
     # Looking.
 
     async def graph(self, config: HostConfig) -> ModuleGraph:
-        """The modules that the plugins rest on. Sources that have changed are read in a thread."""
-        roots = [subject.root for subject in subjects_of(self.host, config) if subject.root is not None]
-        self.finder.tops = frozenset(root.partition(".")[0] for root in roots)
-        return await trio.to_thread.run_sync(read_graph, roots, dict(sys.modules), self.cache)
+        """The modules that the plugins rest on. What takes long to read is read in a thread."""
+        reading = GraphReading(self._take_roots(config), dict(sys.modules), self.cache)
+        graph = reading.read(READING) or await trio.to_thread.run_sync(reading.read)
+        assert graph is not None
+        return graph
 
-    def _graph(self, config: HostConfig) -> ModuleGraph:
+    def _modules(self) -> list[Module]:
+        """The modules that the plugins rest on now."""
+        graph = GraphReading(self._take_roots(self.host.config), dict(sys.modules), self.cache).read()
+        assert graph is not None
+        return [*graph.modules.values()]
+
+    def _take_roots(self, config: HostConfig) -> list[str]:
+        """The root modules of the plugins; from now on what stands below them is loaded from its source."""
         roots = [subject.root for subject in subjects_of(self.host, config) if subject.root is not None]
         self.finder.tops = frozenset(root.partition(".")[0] for root in roots)
-        return read_graph(roots, dict(sys.modules), self.cache)
+        return roots
 
     def _read_config(self) -> HostConfig:
         sources = self.host.config.sources

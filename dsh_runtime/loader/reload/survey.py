@@ -17,7 +17,7 @@ from dsh_runtime.loader.host import LoadedPlugin
 from dsh_runtime.loader.model import HostConfig, PluginRow
 from dsh_runtime.loader.ownership import module_of
 
-from .graph import Module, ModuleGraph, Stamp, stamp_of
+from .graph import Module, ModuleGraph, Stamp, file_of, stamp_of
 from .member import Anchor, anchor_of_object, anchor_of_row
 from .plan import Candidate
 
@@ -116,15 +116,35 @@ class Disk:
                 if now is None or (now != known if known is not None else now[0] > self.opened_at):
                     yield module.name
 
+    def note_packages(self, roots: Iterable[str]) -> None:
+        """Note which sources stand in the folders of the plugins' own packages, before anything is known of others."""
+        tops = {root.partition(".")[0] for root in roots}
+        own = [(name, module) for name, module in [*sys.modules.items()] if name.partition(".")[0] in tops]
+        for name, module in own:
+            file = file_of(module)
+            if file is not None and file.endswith(".py"):
+                self._note_first(name, file)
+            if file is not None and hasattr(module, "__path__"):
+                folder = os.path.dirname(file)
+                self._listings[folder] = frozenset(
+                    source
+                    for source in _sources_in(folder)
+                    if (stamp := stamp_of(os.path.join(folder, source))) is not None and stamp[0] <= self.opened_at
+                )
+
     def note(self, graph: ModuleGraph) -> None:
         """Note which sources stand in the folders of packages, and what the sources are that nobody has noted."""
         for module in graph.modules.values():
-            if module.loose and module.file is not None and module.name not in self._first:
-                stamp = stamp_of(module.file)
-                if stamp is not None and stamp[0] <= self.opened_at:
-                    self._first[module.name] = stamp
+            if module.loose and module.file is not None:
+                self._note_first(module.name, module.file)
         folders = {_folder_of(module) for module in graph.modules.values() if module.loose and module.package}
         self._listings = {folder: _sources_in(folder) for folder in folders if folder is not None}
+
+    def _note_first(self, name: str, file: str) -> None:
+        if name not in self._first:
+            stamp = stamp_of(file)
+            if stamp is not None and stamp[0] <= self.opened_at:
+                self._first[name] = stamp
 
     def concerned_by_new(self, path: Path, graph: ModuleGraph) -> frozenset[str]:
         """The modules that a file which nobody has loaded concerns: its package, and those that would import it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 
 import trio
+from dsh_hookspecs import HarnessError
 
 from dsh_runtime.core.fiber import Fiber
 from dsh_runtime.core.lifecycle import State
@@ -19,14 +20,16 @@ from .graph import is_installed
 
 def problems_of_import(plugin: str, error: BaseException) -> list[ConfigProblem]:
     """Why a plugin could not be imported, or its config is refused."""
-    cause = error.__cause__
-    place = author_place(cause) if isinstance(error, PluginLoadError) and cause is not None else None
-    if place is not None and cause is not None:
-        text = f"plugin {plugin!r} raised {summary_of(cause)} while it was imported{remedy_for(cause)}"
-        return [ConfigProblem((), text, place)]
+    raised: BaseException | None = error
     if isinstance(error, LoaderError):
-        return list(error.problems)
-    return [ConfigProblem((), f"plugin {plugin!r} cannot be loaded: {summary_of(error)}", author_place(error))]
+        raised = error.__cause__ if isinstance(error, PluginLoadError) else None
+        if raised is None or author_place(raised) is None:
+            return list(error.problems)
+    assert raised is not None
+    if isinstance(raised, HarnessError):
+        return [ConfigProblem((), str(raised), author_place(raised))]
+    text = f"plugin {plugin!r} raised {summary_of(raised)} while it was imported{remedy_for(raised)}"
+    return [ConfigProblem((), text, author_place(raised))]
 
 
 def problems_of_fiber(fiber: Fiber, *, may_wait: bool) -> list[ConfigProblem]:
