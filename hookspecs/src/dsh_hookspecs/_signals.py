@@ -304,6 +304,21 @@ def _trio_token() -> Any:
         return None
 
 
+def _is_trios() -> bool:
+    """Whether whoever asks is in trio's hands: not so asyncio's code beside a trio run that is its guest."""
+    if _trio_token() is None:
+        return False
+    if _running_asyncio_loop() is None:
+        return True
+    import trio
+
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError:
+        return False
+    return True
+
+
 def _running_asyncio_loop() -> Any:
     asyncio: Any = sys.modules.get("asyncio")
     return asyncio._get_running_loop() if asyncio is not None else None
@@ -316,7 +331,7 @@ def _undo_all(undos: Iterable[Undo]) -> None:
 
 def _current_clock() -> tuple[object, Callable[[], float]]:
     """The clock of the running loop, with a reading callable from any thread; monotonic time without a loop."""
-    if _trio_token() is not None:
+    if _is_trios():
         import trio
 
         clock = trio.lowlevel.current_clock()
@@ -327,7 +342,7 @@ def _current_clock() -> tuple[object, Callable[[], float]]:
 
 def _start_timer(seconds: float, fire: Callable[[], None]) -> Undo:
     """Call ``fire`` after ``seconds``, on the running loop or else on a thread of its own; give back the undo."""
-    if _trio_token() is not None:
+    if _is_trios():
         return _start_trio_timer(seconds, fire)
     loop = _running_asyncio_loop()
     if loop is not None:
@@ -373,7 +388,7 @@ def _run_in_asyncio(loop: Any, fn: Callable[[], object]) -> None:
 
 
 async def _wait_in_loop(signal: AbortSignal) -> None:
-    if _trio_token() is not None:
+    if _is_trios():
         await _wait_in_trio(signal)
     else:
         await _wait_in_asyncio(signal)

@@ -7,7 +7,7 @@ import gc
 import math
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -343,6 +343,63 @@ def test_a_cancelled_wait_under_asyncio_leaves_no_trace(controller: AbortControl
 
     asyncio.run(main())
     assert _callbacks(controller.signal) == 0
+
+
+# trio as the guest of asyncio.
+
+
+def beside(trio_main: Callable[[], Awaitable[Any]], asyncio_main: Callable[[], Awaitable[Any]]) -> tuple[Any, Any]:
+    """What two functions give that run in one thread: one under asyncio, one under a trio that is its guest."""
+
+    async def both() -> tuple[Any, Any]:
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        trio.lowlevel.start_guest_run(
+            trio_main,
+            run_sync_soon_threadsafe=loop.call_soon_threadsafe,
+            done_callback=lambda outcome: done.set_result(outcome.unwrap()),
+        )
+        async with asyncio.timeout(10):
+            of_asyncio = await asyncio_main()
+            return await done, of_asyncio
+
+    return asyncio.run(both())
+
+
+def test_wait_works_on_both_sides_of_a_guest_run(controller: AbortController) -> None:
+    """Whichever of them aborts."""
+    other = AbortController()
+
+    async def in_trio() -> BaseException:
+        await trio.testing.wait_all_tasks_blocked()
+        controller.abort("from trio")
+        return await other.signal.wait()
+
+    async def in_asyncio() -> BaseException:
+        reason = await controller.signal.wait()
+        other.abort("from asyncio")
+        return reason
+
+    assert [*map(str, beside(in_trio, in_asyncio))] == ["from asyncio", "from trio"]
+    assert _callbacks(controller.signal) == _callbacks(other.signal) == 0
+
+
+def test_a_timeout_works_on_both_sides_of_a_guest_run() -> None:
+    """Also for who waits on the other side."""
+    made: list[AbortSignal] = []
+
+    async def in_trio() -> BaseException:
+        made.append(AbortSignal.timeout(0.05))
+        await made[0].wait()
+        return await AbortSignal.timeout(0.01).wait()
+
+    async def in_asyncio() -> BaseException:
+        while not made:
+            await asyncio.sleep(0.001)
+        await made[0].wait()
+        return await AbortSignal.timeout(0.01).wait()
+
+    assert [type(reason) for reason in beside(in_trio, in_asyncio)] == [DeadlineError, DeadlineError]
 
 
 # Threads.
