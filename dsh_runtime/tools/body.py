@@ -84,11 +84,13 @@ class Link:
         if abort is None:
             return trap
 
-        def look_then_abort(raise_cancel: Any) -> Any:
+        def abort_then_look(raise_cancel: Any) -> Any:
+            # In this order: the body may wait for the very signal that the look aborts, and is woken only once.
+            outcome = abort(raise_cancel)
             self.look()
-            return abort(raise_cancel)
+            return outcome
 
-        return type(trap)(look_then_abort)
+        return type(trap)(abort_then_look)
 
 
 @types.coroutine

@@ -89,6 +89,22 @@ async def test_the_bodys_signal_is_aborted_before_the_body_unwinds(rec: Recorder
     assert seen == [(True, True)]
 
 
+async def test_a_body_that_waits_for_its_signal_ends_when_its_caller_is_cancelled(
+    rec: Recorder, caller: Caller
+) -> None:
+    step = Clockwork()
+
+    async def body(args: Any, exec: Any) -> str:
+        step.reached.set()
+        await exec.signal.wait()
+        return "never"
+
+    rec.tool("echo", body)
+    await cancelled_while_waiting(caller, step)
+    failure(rec.results[0], "ABORTED")
+    assert len(rec.results) == 1
+
+
 async def test_the_callers_own_signal_is_left_alone(rec: Recorder, caller: Caller) -> None:
     step = Clockwork()
     rec.tool("echo", lambda args, exec: step.stop())
