@@ -36,6 +36,14 @@ if TYPE_CHECKING:
         hookspec,
     )
 
+    from dsh_runtime.code_mode.interface import (
+        CodeFailure,
+        CodeOutcome,
+        CodeProgram,
+        CodeRuntime,
+        SubError,
+        SubReply,
+    )
     from dsh_runtime.core.context import Context, Scope
     from dsh_runtime.core.errors import (
         ClashError,
@@ -79,6 +87,7 @@ _HOMES = {
         "JsonValueError ToolArgsError ToolErrorInfo ToolExecutionFailure ToolExecutionSuccess ToolFailedError "
         "ToolFailure ToolNotFoundError ToolOutputError ToolRunContext Violation hookimpl hookspec"
     ),
+    "dsh_runtime.code_mode.interface": "CodeFailure CodeOutcome CodeProgram CodeRuntime SubError SubReply",
     "dsh_runtime.core.context": "Context Scope",
     "dsh_runtime.core.errors": (
         "ClashError DeadlockError DisposedError HookError PluginError ScopeClosedError ScopeError ServiceError"
@@ -116,6 +125,10 @@ __all__ = [
     "Ask",
     "Block",
     "ClashError",
+    "CodeFailure",
+    "CodeOutcome",
+    "CodeProgram",
+    "CodeRuntime",
     "ConfigError",
     "Context",
     "ContextMessage",
@@ -141,6 +154,8 @@ __all__ = [
     "Service",
     "ServiceError",
     "State",
+    "SubError",
+    "SubReply",
     "ToolArgsError",
     "ToolDefinition",
     "ToolErrorInfo",

@@ -16,8 +16,16 @@ from typing import Any
 
 import trio
 
-from dsh_runtime import AbortController, AbortSignal, Service, ToolExecutionInput, open_host
-from dsh_runtime.code_mode.interface import CodeFailure, CodeOutcome, CodeProgram
+from dsh_runtime import (
+    AbortController,
+    AbortSignal,
+    CodeFailure,
+    CodeOutcome,
+    CodeProgram,
+    Service,
+    ToolExecutionInput,
+    open_host,
+)
 
 
 class ToolCallError(Exception):
