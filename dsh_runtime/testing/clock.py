@@ -110,5 +110,5 @@ def _behind(waiting: Any) -> Any:
 
 def _is_suspended(found: Any) -> bool:
     if inspect.isasyncgen(found):
-        return found.ag_frame is not None and not found.ag_running
+        return found.ag_await is not None
     return inspect.iscoroutine(found) and inspect.getcoroutinestate(found) == inspect.CORO_SUSPENDED

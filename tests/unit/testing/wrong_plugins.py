@@ -160,5 +160,3 @@ class BreaksRecord:
 
     def value(self, value: Any) -> Any:
         raise RuntimeError("no redaction today")
-
-

@@ -1,0 +1,101 @@
+"""Virtual time: it moves when nothing happens, and stands still while a thread works or a test holds it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import trio
+
+from dsh_runtime import ToolDefinition, ToolOutput
+from dsh_runtime.testing import VirtualClock, assert_ok, open_house
+
+
+class Sleeper:
+    """Tools that take their time, in the loop, in a thread, and in the loop on behalf of a thread."""
+
+    name = "sleeper"
+    inject = ("tools",)
+
+    def apply(self, ctx: Any) -> None:
+        for name in ("doze", "work", "work_and_doze", "work_within"):
+            body = getattr(self, name)
+            ctx.tools.register(ToolDefinition(name, "…", {"type": "object"}, ToolOutput(schema={}), body))
+
+    async def doze(self, args: Any, exec: Any) -> str:
+        await trio.sleep(3600)
+        return "rested"
+
+    def work(self, args: Any, exec: Any) -> str:
+        time.sleep(0.05)
+        return "done"
+
+    def work_and_doze(self, args: Any, exec: Any) -> str:
+        trio.from_thread.run(trio.sleep, 3600)
+        return "both"
+
+    async def work_within(self, args: Any, exec: Any) -> str:
+        limiter = trio.CapacityLimiter(1)
+
+        async def steps() -> AsyncIterator[None]:
+            await trio.to_thread.run_sync(time.sleep, 0.05, limiter=limiter)
+            yield
+
+        async for _ in steps():
+            pass
+        return "done"
+
+
+@pytest.mark.parametrize(("tool", "value"), [("doze", "rested"), ("work_and_doze", "both")])
+def test_time_moves_on_when_nothing_happens(tool: str, value: str) -> None:
+    async def main() -> float:
+        async with open_house(Sleeper()) as house:
+            assert_ok(await house.call(tool), value)
+            return trio.current_time()
+
+    assert trio.run(main, clock=VirtualClock()) >= 3600
+
+
+@pytest.mark.parametrize("tool", ["work", "work_within"])
+def test_time_waits_for_threads(tool: str) -> None:
+    async def main() -> None:
+        async with open_house(Sleeper()) as house:
+            with trio.fail_after(0.01):
+                assert_ok(await house.call(tool), "done")
+
+    trio.run(main, clock=VirtualClock())
+
+
+async def held(clock: VirtualClock, *, hold: bool) -> bool:
+    """Whether a process of some real milliseconds ends before a deadline of virtual ones."""
+    async with open_house():
+        with trio.move_on_after(0.01) as limit:
+            if hold:
+                with clock.hold():
+                    await trio.run_process(["sleep", "0.05"])
+            else:
+                await trio.run_process(["sleep", "0.05"])
+        return not limit.cancelled_caught
+
+
+def test_time_stands_still_while_a_test_holds_it() -> None:
+    for hold in (True, False):
+        clock = VirtualClock()
+        assert trio.run(lambda clock=clock, hold=hold: held(clock, hold=hold), clock=clock) is hold
+
+
+@pytest.mark.parametrize("seconds", [-1, float("inf"), float("nan")])
+def test_time_makes_no_other_jump_than_forward(seconds: float) -> None:
+    clock = VirtualClock()
+    with pytest.raises(ValueError, match="finite number of seconds"):
+        clock.jump(seconds)
+
+
+async def test_the_fixture_is_the_clock_of_the_test(virtual_clock: VirtualClock) -> None:
+    async with open_house():
+        began = trio.current_time()
+        await trio.sleep(86_400)
+        assert trio.current_time() - began == 86_400
+    assert trio.lowlevel.current_clock() is virtual_clock

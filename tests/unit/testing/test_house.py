@@ -1,0 +1,235 @@
+"""A house: what it hears, how calls are begun, ended and batched, and how its end is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dsh_plugin_greet
+import pytest
+import trio
+
+from dsh_runtime import Ask, HostError, ToolDefinition, ToolOutput
+from dsh_runtime.testing import (
+    Denial,
+    ScriptedApproval,
+    VirtualClock,
+    assert_denied,
+    assert_failed,
+    assert_ok,
+    call,
+    open_house,
+    provide,
+)
+
+
+class Waits:
+    """A tool that waits until it is told to stop, one that calls another, and one that tells how far it is."""
+
+    name = "waits"
+    inject = ("tools",)
+
+    def apply(self, ctx: Any) -> None:
+        self.ctx = ctx
+        for name in ("wait", "relay", "tell"):
+            body = getattr(self, name)
+            ctx.tools.register(ToolDefinition(name, "…", {"type": "object"}, ToolOutput(schema={}), body))
+
+    async def wait(self, args: Any, exec: Any) -> str:
+        await exec.signal.wait()
+        return "told"
+
+    async def tell(self, args: Any, exec: Any) -> str:
+        exec.progress(1, 2)
+        return "told"
+
+    async def relay(self, args: Any, exec: Any) -> Any:
+        from dsh_runtime import ToolExecutionInput
+
+        inner = ToolExecutionInput("inner", "tell", {}, exec.signal, exec.agent, exec.token, exec.root_call_id)
+        return (await self.ctx.tools.execute(inner)).value
+
+
+class Asks:
+    name = "asks"
+
+    def apply(self, ctx: Any) -> None:
+        ctx.on("tools/pre-execute", lambda: Ask("is it?"))
+
+
+async def test_a_house_is_a_host_with_an_agent() -> None:
+    async with open_house(dsh_plugin_greet) as house:
+        assert_ok(await house.call("greet", {"name": "Ada"}), "Hello, Ada!")
+        assert house.recorder.events("greet") == [
+            "tools/pre-execute",
+            "tools/execute",
+            "tools/post-execute",
+            "tools/result",
+        ]
+
+
+async def test_an_installed_plugin_is_loaded_by_its_name() -> None:
+    async with open_house("greet") as house:
+        assert_ok(await house.call("greet", {"name": "Ada"}))
+
+
+async def test_a_person_answers_as_scripted() -> None:
+    approval = ScriptedApproval(["allowed-once", "rejected"])
+    async with open_house(Asks(), approval, dsh_plugin_greet) as house:
+        assert_ok(await house.call("greet", {"name": "Ada"}))
+        assert_denied(await house.call("greet", {"name": "Ada"}))
+        assert_failed(await house.call("greet", {"name": "Ada"}), "APPROVAL_UNAVAILABLE")
+    assert [request.exec.name for request in approval.asked] == ["greet", "greet", "greet"]
+
+
+async def test_a_service_is_stood_in_for() -> None:
+    class Clocked:
+        name = "clocked"
+        inject = ("wall",)
+
+        def apply(self, ctx: Any) -> None:
+            assert ctx.wall == "noon"
+
+    async with open_house(provide("wall", "noon"), Clocked()):
+        pass
+
+
+@pytest.mark.parametrize("where", [True, "a path"])
+async def test_what_is_on_record_can_be_read(where: Any, tmp_path: Path) -> None:
+    log = where if where is True else tmp_path / "log.db"
+    async with open_house(Denial("not today"), dsh_plugin_greet, log=log) as house:
+        assert_denied(await house.call("greet", {"name": "Ada"}), plugin="denial", reason="not today")
+        types = [event["type"] for event in await house.on_record()]
+        (result,) = await house.on_record("tool/result")
+    assert types[-2:] == ["tool/call", "tool/result"]
+    assert result["payload"]["error"]["plugin"] == "denial"
+
+
+async def test_a_temporary_log_goes_with_its_house() -> None:
+    async with open_house(log=True) as house:
+        assert house.log_path is not None
+        assert house.log_path.exists()
+    assert not house.log_path.exists()
+
+
+async def test_without_a_log_there_is_nothing_to_read() -> None:
+    async with open_house() as house:
+        with pytest.raises(LookupError, match="log=True"):
+            await house.on_record()
+
+
+async def test_stages_stand_where_they_began() -> None:
+    async with open_house(Waits()) as house:
+        house.recorder.clear()
+        assert_ok(await house.call("relay"), "told")
+    assert [(heard.event.removeprefix("tools/"), heard.tool) for heard in house.recorder.heard[:9]] == [
+        ("pre-execute", "relay"),
+        ("execute", "relay"),
+        ("pre-execute", "tell"),
+        ("execute", "tell"),
+        ("progress", "tell"),
+        ("post-execute", "tell"),
+        ("result", "tell"),
+        ("post-execute", "relay"),
+        ("result", "relay"),
+    ]
+
+
+async def test_what_is_heard_has_its_arguments_and_answer() -> None:
+    async with open_house(Denial("not today"), dsh_plugin_greet) as house:
+        result = await house.call(call("greet", name="Ada"))
+    heard = next(one for one in house.recorder.heard if one.event == "tools/pre-execute")
+    assert heard.exec.arguments == {"name": "Ada"}
+    assert heard.answer.reason == "not today"
+    assert house.recorder.answers("tools/result", "greet") == [result]
+    assert 'tools/pre-execute greet({"name": "Ada"}) -> Deny' in house.recorder.told()
+
+
+async def test_a_stage_that_fails_is_heard_with_what_it_raised() -> None:
+    class Fails:
+        name = "fails"
+
+        def apply(self, ctx: Any) -> None:
+            ctx.on("tools/execute", self.fail)
+
+        def fail(self) -> Any:
+            raise RuntimeError("broken")
+
+    async with open_house(Fails(), dsh_plugin_greet) as house:
+        assert_failed(await house.call("greet", {"name": "Ada"}), plugin="fails")
+    (heard,) = [one for one in house.recorder.heard if one.event == "tools/execute"]
+    assert "broken" in repr(heard.raised)
+
+
+async def test_what_people_are_asked_and_say_is_heard() -> None:
+    async with open_house(Asks(), ScriptedApproval(["rejected"]), dsh_plugin_greet) as house:
+        assert_denied(await house.call("greet", {"name": "Ada"}), plugin="asks")
+    assert [name for name in house.recorder.events() if name.startswith("approval/")] == [
+        "approval/asked",
+        "approval/decided",
+    ]
+    assert house.recorder.answers("approval/decided") == ["rejected"]
+
+
+async def test_a_call_is_begun_and_aborted() -> None:
+    async with open_house(Waits()) as house:
+        running = house.begin("wait")
+        await trio.testing.wait_all_tasks_blocked()
+        assert not running.ended
+        running.abort("enough")
+        assert_failed(await running.result(), "ABORTED", message="enough")
+
+
+async def test_calls_that_are_under_way_are_ended_with_a_body_that_fails() -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with open_house(Waits()) as house:
+            running = house.begin(call("wait"))
+            await trio.testing.wait_all_tasks_blocked()
+            raise ZeroDivisionError
+    assert running.ended
+    with pytest.raises(LookupError):
+        await running.result()
+
+
+async def test_calls_are_made_as_a_batch() -> None:
+    async with open_house(dsh_plugin_greet) as house:
+        results = await house.batch([call("greet", name="Ada"), ("greet", {"name": "Eve"})])
+    assert [assert_ok(result).value for result in results] == ["Hello, Ada!", "Hello, Eve!"]
+
+
+async def test_a_house_that_cannot_be_opened_raises_what_the_host_raises() -> None:
+    class Fails:
+        name = "fails"
+
+        def apply(self, ctx: Any) -> None:
+            raise RuntimeError("broken")
+
+    with pytest.raises(HostError, match="broken"):
+        async with open_house(Fails()):
+            pass
+
+
+async def test_plugins_are_known_by_their_ids() -> None:
+    async with open_house(Denial(), (dsh_plugin_greet, None), log=True) as house:
+        assert house.ids == ("denial", "greet")
+        assert house.fiber("greet").name == "greet"
+        with pytest.raises(LookupError, match=r"loaded: .*denial, greet"):
+            house.fiber("nobody")
+
+
+async def test_a_person_may_take_time_or_leave(virtual_clock: VirtualClock) -> None:
+    async def hesitate(request: Any) -> str:
+        await trio.sleep(60)
+        return "allowed-once"
+
+    approval = ScriptedApproval([hesitate, lambda request: "rejected", RuntimeError("gone")])
+    async with open_house(Asks(), approval, dsh_plugin_greet) as house:
+        assert_ok(await house.call("greet", {"name": "Ada"}))
+        assert_failed(await house.call("greet", {"name": "Ada"}), "APPROVAL_REJECTED")
+        assert_failed(await house.call("greet", {"name": "Ada"}), message="gone")
+    assert approval.left == 0
+
+
+def test_an_answer_that_is_none_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="'yes' is no outcome"):
+        ScriptedApproval(["yes"])
