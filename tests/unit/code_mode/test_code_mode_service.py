@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -109,3 +111,16 @@ def takes(check: Any, *args: Any, **named: Any) -> bool:
     except (ValueError, UnexpectedValueError):
         return False
     return True
+
+
+def test_a_host_without_code_mode_imports_none_of_it() -> None:
+    """It costs nothing where it is off."""
+    program = (
+        "import sys, trio, dsh_runtime\n"
+        "async def main():\n"
+        "    async with dsh_runtime.open_host({'host': {'code': {'enabled': False}}}): pass\n"
+        "trio.run(main)\n"
+        "print([name for name in sys.modules if name.startswith('dsh_runtime.code_mode')])\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
