@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -34,12 +33,10 @@ WITHOUT = """
 ABSENT = "import sys; sys.modules.update(pytest_trio=None, hypothesis=None)"
 
 
-def run_pytest(folder: Path, tests: str, *arguments: str, **environ: str) -> str:
+def run_pytest(folder: Path, tests: str, *arguments: str) -> str:
     (folder / "test_mine.py").write_text(textwrap.dedent(tests))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, str(folder)]
-    done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **environ}, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 
 
@@ -48,19 +45,16 @@ def test_a_project_gets_the_fixtures(tmp_path: Path) -> None:
 
 
 def test_without_the_extra_only_tests_that_need_it_fail_and_say_what_to_install(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(ABSENT)
-    without = ("-p", "no:trio", "-p", "no:hypothesispytest", "-W", "ignore")
-    printed = run_pytest(tmp_path, WITHOUT, *without, PYTHONPATH=str(tmp_path))
+    (tmp_path / "conftest.py").write_text(ABSENT)
+    printed = run_pytest(tmp_path, WITHOUT, "-p", "no:trio", "-p", "no:hypothesispytest")
     assert "1 passed" in printed
     assert "1 error" in printed
     assert "needs pytest-trio; install dsh-runtime[testing]" in printed
 
 
-def test_arguments_without_hypothesis_say_what_to_install(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(ABSENT)
-    script = "from dsh_runtime.testing import arguments_for; arguments_for({})"
-    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=False)
+def test_arguments_without_hypothesis_say_what_to_install() -> None:
+    script = f"{ABSENT}; from dsh_runtime.testing import arguments_for; arguments_for({{}})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "needs hypothesis; install dsh-runtime[testing]" in done.stderr
 
 
