@@ -17,13 +17,14 @@ from dsh_hookspecs import AbortError, AbortSignal
 
 from dsh_runtime.core.events import is_async
 from dsh_runtime.tools.failures import ORDINARY, Raised
+from dsh_runtime.tools.threads import Threads
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
     from dsh_runtime.tools.execution import RunContext
 
-#: Starts a body: ``(args, exec, limiter) -> coroutine``.
-Runner: TypeAlias = Callable[[Any, Any, trio.CapacityLimiter], Coroutine[Any, Any, Any]]
+#: Starts a body: ``(args, exec, threads) -> coroutine``.
+Runner: TypeAlias = Callable[[Any, Any, Threads], Coroutine[Any, Any, Any]]
 
 
 class CallerCancelled(AbortError):  # noqa: N818 - a reason, rarely raised
@@ -34,14 +35,14 @@ def make_runner(execute: Callable[..., Any]) -> Runner:
     """How ``execute`` is run: awaited if it is async, in a worker thread if it is not."""
     if is_async(execute):
 
-        def in_loop(args: Any, exec: RunContext, limiter: trio.CapacityLimiter) -> Coroutine[Any, Any, Any]:
+        def in_loop(args: Any, exec: RunContext, threads: Threads) -> Coroutine[Any, Any, Any]:
             exec.began = True
             return execute(args, exec)  # type: ignore[no-any-return]
 
         return in_loop
 
-    async def in_thread(args: Any, exec: RunContext, limiter: trio.CapacityLimiter) -> Any:
-        outcome = await trio.to_thread.run_sync(_contained, execute, args, exec, limiter=limiter)
+    async def in_thread(args: Any, exec: RunContext, threads: Threads) -> Any:
+        outcome = await threads.run(_contained, execute, args, exec)
         if isinstance(outcome, Awaitable):
             outcome = await outcome
         return outcome

@@ -293,7 +293,7 @@ class Dispatch:
         self.running += 1
         outcome: Any
         try:
-            outcome = yield from run_body(tool.run(args, run, call.machine.limiter), fused, call)
+            outcome = yield from run_body(tool.run(args, run, call.machine.threads), fused, call)
         except BaseException as error:
             goes_on = outward(error)
             if goes_on is not None:

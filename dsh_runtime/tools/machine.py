@@ -25,6 +25,7 @@ from dsh_runtime.core.kernel import Kernel
 from dsh_runtime.core.lifecycle import State
 from dsh_runtime.tools.failures import failure
 from dsh_runtime.tools.registry import Guard, Journal, PresentationMode, RegisteredTool, Resolver
+from dsh_runtime.tools.threads import Threads
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
@@ -129,7 +130,7 @@ class Machine:
         self.ledger = kernel.ledger
         self.settings = settings
         self.resolver = Resolver(kernel.ledger, settings.presentation)
-        self.limiter = trio.CapacityLimiter(settings.threads)
+        self.threads = Threads(settings.threads)
         self.calls: dict[ExecutionToken | None, Call] = {}
         self.clock: object = trio.lowlevel.current_clock()
         self._token = trio.lowlevel.current_trio_token()

@@ -200,7 +200,7 @@ async def test_a_setting_that_a_running_host_can_take_up_is_in_force_at_once(lis
         report = await edit(listeners, *rows, host=f"[host]\n{changed}reload_wait = 2\npolicy_timeout = 9\n{NO_LOG}")
         assert report.empty and running(listeners) == before
         machine = host.ctx.tools.machine
-        assert (machine.limiter.total_tokens, machine.settings.drain_timeout, machine.settings.max_depth) == (7, 3, 50)
+        assert (machine.threads.count, machine.settings.drain_timeout, machine.settings.max_depth) == (7, 3, 50)
         assert (machine.settings.policy_timeout, machine.settings.reload_wait) == (9, 2)
         assert (listeners.kernel.teardown_timeout, host.settings.approval) == (4, "never")
 

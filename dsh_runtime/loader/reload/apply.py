@@ -16,7 +16,7 @@ def take_up(host: Host, config: HostConfig) -> None:
     """Have the host behave as ``config`` says, as far as that can change while it runs."""
     machine = host.ctx.tools.machine
     machine.settings = tool_settings(config)
-    machine.limiter.total_tokens = config.host.threads
+    machine.threads.count = config.host.threads
     host.ctx.fiber.kernel.teardown_timeout = config.host.teardown_timeout
     host.ctx.approval.take_up(ApprovalSettings(config.host.approval, config.host.approval_timeout))
     host.config = config

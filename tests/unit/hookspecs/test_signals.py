@@ -394,7 +394,7 @@ def test_a_timeout_works_on_both_sides_of_a_guest_run() -> None:
         return await AbortSignal.timeout(0.01).wait()
 
     async def in_asyncio() -> BaseException:
-        while not made:
+        while not made:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         await made[0].wait()
         return await AbortSignal.timeout(0.01).wait()
