@@ -47,6 +47,7 @@ class Bridge(Protocol):
         never raises for what a tool did. That task is cancelled (trio's way) when the program gives up on the call, as
         ``asyncio.timeout`` does, and when the run itself is; the answer is then of no interest any more.
         """
+        ...
 
     def close(self) -> None:
         """The program has ended, however: abort what is in flight, refuse what comes.
@@ -101,3 +102,4 @@ class CodeRuntime(Protocol):
         A runtime that cannot run anything at all (no sandbox where one is asked for, say) raises a ``HarnessError``
         with a code of its own.
         """
+        ...
