@@ -8,7 +8,9 @@ and the time that was a listener's own, without what lay behind its ``next()``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, TypeAlias, overload
 
 from dsh_hookspecs import (
@@ -24,6 +26,7 @@ from dsh_hookspecs import (
 )
 
 from dsh_runtime.tools.failures import clean, message_of, sole
+from dsh_runtime.values.compact import dump
 
 #: An answer in one word, and its detail.
 Words: TypeAlias = "tuple[str, str | None]"
@@ -34,6 +37,7 @@ PASS: Final[Words] = ("pass", None)
 SUCCESS: Final[Words] = ("success", None)
 UNANSWERED: Final[Words] = ("unanswered", None)
 _MAX_DETAIL: Final = 500
+_began: Final = itemgetter(0)
 
 
 class Story(Sequence[dict[str, JsonValue]]):
@@ -45,11 +49,24 @@ class Story(Sequence[dict[str, JsonValue]]):
         self._notes = notes
         self._steps: list[dict[str, JsonValue]] | None = None
 
+    @property
+    def detailed(self) -> bool:
+        """Whether any step has a detail."""
+        for note in self._notes:  # noqa: SIM110 - a generator costs more than the loop
+            if note[3][1] is not None:
+                return True
+        return False
+
     def as_json(self) -> list[dict[str, JsonValue]]:
         """All steps; times in milliseconds."""
         if self._steps is None:
-            self._steps = [_step(note, seconds) for note, seconds in _with_own_time(self._notes)]
+            self._steps = [_step(note, round(ms, 3)) for _, ms, note in _timed(self._notes)]
         return self._steps
+
+    def as_text(self) -> str:
+        """The JSON text of a story that is not :attr:`detailed`."""
+        told = _timed(self._notes)
+        return f"[{','.join([f'{_beginning(*note[:3], note[3][0])}{ms:.3f}}}' for _, ms, note in told])}]"
 
     def __len__(self) -> int:
         return len(self._notes)
@@ -65,35 +82,41 @@ class Story(Sequence[dict[str, JsonValue]]):
         return f"<Story {self.as_json()!r}>"
 
 
-def _with_own_time(notes: Iterable[Note]) -> Iterable[tuple[Note, float]]:
-    """The notes in the order in which they began, each with its time without that of the notes within it."""
-    ordered = sorted(notes, key=_began)
-    own = [ended - began for *_, began, ended in ordered]
-    around: list[int] = []
-    for index, (*_, began, ended) in enumerate(ordered):
-        while around and ordered[around[-1]][5] < ended:
-            around.pop()
-        if around:
-            own[around[-1]] -= ended - began
-        around.append(index)
-    return zip(ordered, own, strict=True)
+def _timed(notes: Sequence[Note]) -> list[tuple[float, float, Note]]:
+    """When each note began, its milliseconds without those of the notes within it, and the note; in order of asking.
+
+    Notes are made when they end, so what lies within one stands before it.
+    """
+    told: list[tuple[float, float, Note]] = []
+    before: list[tuple[float, float]] = []
+    for note in notes:
+        began = note[4]
+        own = took = note[5] - began
+        while before and before[-1][0] >= began:
+            own -= before.pop()[1]
+        before.append((began, took))
+        told.append((began, own * 1e3 if own > 0 else 0.0, note))
+    told.reverse()  # Of two that began at once, the one around the other comes first.
+    told.sort(key=_began)
+    return told
 
 
-def _began(note: Note) -> tuple[float, float]:
-    """Where a note stands; of two that began at once, the one around the other comes first."""
-    return note[4], -note[5]
-
-
-def _step(note: Note, seconds: float) -> dict[str, JsonValue]:
+def _step(note: Note, ms: float) -> dict[str, JsonValue]:
     stage, plugin, listener, (word, detail), *_ = note
-    step: dict[str, JsonValue] = {"stage": stage, "answer": word, "ms": round(max(seconds, 0.0) * 1e3, 3)}
-    if plugin is not None:
-        step["plugin"] = plugin
-    if listener is not None:
-        step["listener"] = listener
+    step: dict[str, JsonValue] = {"stage": stage}
+    for name, value in (("plugin", plugin), ("listener", listener)):
+        if value is not None:
+            step[name] = value
+    step["answer"], step["ms"] = word, ms
     if detail is not None:
         step["detail"] = clean(detail)[:_MAX_DETAIL]
     return step
+
+
+@lru_cache(1024)
+def _beginning(stage: str, plugin: str | None, listener: str | None, word: str) -> str:
+    """The text of a step up to its time: few calls differ in it."""
+    return dump(_step((stage, plugin, listener, (word, None), 0.0, 0.0), 0))[: -len("0}")]
 
 
 def raised(error: BaseException) -> Words:

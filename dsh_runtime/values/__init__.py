@@ -1,8 +1,8 @@
 """Lossless JSON, the enforced schema subset, the author's DSL and typed tools.
 
-Layering, lowest first: ``frozen``, ``paths``, ``literals``; ``survey``, ``branches``; ``snapshot``, ``subset``;
-``walk``, ``codegen``; ``compiled``, ``dsl``; ``members``; ``docstrings``; ``fields``; ``annotations``; ``typed``;
-``untyped``, ``signatures``.
+Layering, lowest first: ``frozen``, ``paths``, ``literals``, ``compact``; ``survey``, ``branches``; ``snapshot``,
+``subset``; ``walk``, ``codegen``; ``compiled``, ``dsl``; ``members``; ``docstrings``; ``fields``; ``annotations``;
+``typed``; ``untyped``, ``signatures``.
 """
 
 from __future__ import annotations

@@ -7,17 +7,15 @@ cuts in two is whole when the redactor looks; then it is cut to the limit.
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable
-from functools import cache
-from json import encoder
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import define
 from dsh_hookspecs import JsonValue
 
 from dsh_runtime.services.sessions.bounds import cut_down, json_size, weighs_more
+from dsh_runtime.tools.story import Story
+from dsh_runtime.values.compact import dump
 
 if TYPE_CHECKING:
     from dsh_runtime.services.sessions.events import Event
@@ -27,6 +25,8 @@ MARGIN: Final = 65_536
 #: Above so many characters a payload is encoded in a worker thread.
 LARGE: Final = 32_768
 _SHORT: Final = 1_000
+#: A story of so many steps is a large one.
+_LONG: Final = 100
 #: The members that the host writes itself; of a story, that is all but the details.
 _OWN: Final = frozenset(
     {"code", "cut", "deadline", "digest", "front_door", "is_error", "ms", "outcome", "pid"}
@@ -34,7 +34,6 @@ _OWN: Final = frozenset(
 )
 
 _log = logging.getLogger(__name__)
-_dumps_ascii = json.JSONEncoder(separators=(",", ":"), check_circular=False, default=repr).encode
 
 
 class Redactor(Protocol):
@@ -59,7 +58,12 @@ def encode(event: Event, redact: Redactor | None, limit: int, *, small: bool = F
     ``small`` says that :func:`is_large` has looked.
     """
     payload = event.payload()
+    story = payload.get("story")
     try:
+        if isinstance(story, Story):
+            if small and not story.detailed and limit >= LARGE:
+                return _encode_told(payload, story, redact)
+            payload["story"] = story.as_json()
         if not (small and limit >= LARGE) and weighs_more(payload, limit):
             return _encode_large(payload, redact, limit)
         masked = _masked(payload, redact)
@@ -74,30 +78,11 @@ def encode(event: Event, redact: Redactor | None, limit: int, *, small: bool = F
 def is_large(event: Event) -> bool:
     """Whether encoding takes long enough to do it elsewhere: a look at those members alone that may be large."""
     members = event.__dict__
-    return weighs_more([members[name] for name in event.large], LARGE)
-
-
-@cache
-def _compact() -> Callable[[Any], str]:
-    """The encoder, made once: ``JSONEncoder.encode`` makes its inner one anew for each value, a third of the cost."""
-    plain = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False, default=repr)
-    make: Any = getattr(encoder, "c_make_encoder", None)
-    try:
-        inner = make(None, repr, encoder.encode_basestring, None, ":", ",", False, False, True)
-    except TypeError:  # an interpreter without it, or one in which it takes other arguments
-        return plain.encode
-    return lambda value: "".join(inner(value, 0))
-
-
-def dump(value: Any) -> str:
-    """Compact JSON; text that UTF-8 cannot carry (lone surrogates) is escaped."""
-    text = _compact()(value)
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            return _dumps_ascii(value)
-    return text
+    for name in event.large:
+        value = members[name]
+        if value is not None and (len(value) > _LONG if type(value) is Story else weighs_more(value, LARGE)):
+            return True
+    return False
 
 
 def key_text(text: str) -> str:
@@ -122,6 +107,13 @@ def _masked(payload: dict[str, Any], redact: Redactor | None) -> dict[str, Any]:
     if isinstance(story, list):
         masked = {**masked, "story": _with_details(story, masked.get("story"))}
     return {**{name: value for name, value in payload.items() if name in _OWN}, **masked}
+
+
+def _encode_told(payload: dict[str, Any], story: Story, redact: Redactor | None) -> Encoded:
+    """A small payload with a story in which there is nothing that anybody but the host has said."""
+    del payload["story"]
+    masked = _masked(payload, redact)
+    return Encoded(f'{dump(masked)[:-1]},"story":{story.as_text()}}}', masked)
 
 
 def _with_details(story: list[Any], details: Any) -> Any:

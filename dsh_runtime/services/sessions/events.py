@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Final, TypeAlias
 from attrs import fields_dict, frozen
 from dsh_hookspecs import Content, JsonValue
 
+from dsh_runtime.tools.story import Story
+
 TOOL_CALL: Final = "tool/call"
 TOOL_RESULT: Final = "tool/result"
 INTERRUPTED: Final = "INTERRUPTED"
@@ -93,7 +95,7 @@ class ToolResult(Event):
     error: Mapping[str, JsonValue] | None = None
     content: Content | None = None
     meta: JsonValue = None
-    story: JsonValue = None
+    story: JsonValue | Story = None
     views: JsonValue = None
 
 

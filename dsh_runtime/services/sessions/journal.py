@@ -34,6 +34,7 @@ from dsh_runtime.services.sessions.log import end_session
 from dsh_runtime.services.sessions.schema import Row
 from dsh_runtime.services.sessions.session import OpenCall, Session
 from dsh_runtime.services.sessions.store import Store
+from dsh_runtime.tools.story import Story
 
 if TYPE_CHECKING:
     import sqlite3
@@ -218,7 +219,8 @@ def _result_event(
     result: ToolExecutionResult, story: Sequence[JsonValue] | None, views: JsonValue, began: float
 ) -> ToolResult:
     ms = round((perf_counter() - began) * 1000, 3)
-    content, meta, told = result.content, result.meta, None if story is None else list(story)
+    content, meta = result.content, result.meta
+    told: Any = story if story is None or isinstance(story, Story) else list(story)
     if isinstance(result, ToolExecutionSuccess):
         return ToolResult(outcome="success", ms=ms, content=content, meta=meta, story=told, views=views)
     info = result.error.info

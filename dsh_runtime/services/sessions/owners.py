@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
-from dsh_runtime.services.sessions.encode import dump
 from dsh_runtime.services.sessions.errors import LogError
 from dsh_runtime.services.sessions.events import INTERRUPTED, TOOL_RESULT, ToolResult
 from dsh_runtime.services.sessions.schema import Row, insert_sql
+from dsh_runtime.values.compact import dump
 
 if TYPE_CHECKING:
     import sqlite3

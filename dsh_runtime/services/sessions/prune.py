@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import define, frozen
 
-from dsh_runtime.services.sessions.encode import dump
 from dsh_runtime.services.sessions.errors import LogError
 from dsh_runtime.services.sessions.events import SessionStarted
 from dsh_runtime.services.sessions.files import open_to_write, sqlite_errors
@@ -20,6 +19,7 @@ from dsh_runtime.services.sessions.log import begin_session, end_session
 from dsh_runtime.services.sessions.owners import bury_dead
 from dsh_runtime.services.sessions.schema import pragma, transaction
 from dsh_runtime.services.sessions.session import new_session_id
+from dsh_runtime.values.compact import dump
 
 if TYPE_CHECKING:
     import sqlite3

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sessions_kit import Masker
 
 from dsh_runtime.services.sessions.bounds import cut_down, json_size, weighs_more
-from dsh_runtime.services.sessions.encode import MARGIN, dump, encode
+from dsh_runtime.services.sessions.encode import MARGIN, encode, is_large
 from dsh_runtime.services.sessions.events import (
     ApprovalAsked,
     ApprovalDecided,
@@ -25,6 +25,8 @@ from dsh_runtime.services.sessions.events import (
     ToolResult,
     event_of,
 )
+from dsh_runtime.tools.story import Story
+from dsh_runtime.values.compact import dump
 
 LIMIT = 1_048_576
 json_values: Any = st.recursive(
@@ -177,6 +179,40 @@ def test_cutting_leaves_small_values_as_they_are() -> None:
     """A value within the budget is copied whole."""
     value = {"a": [1, None, True, "text"], "b": {"c": 1.5}}
     assert cut_down(value, 1_000) == value
+
+
+words = st.tuples(st.sampled_from(["pass", "success"]), st.none())
+notes = st.lists(
+    st.tuples(st.text(), some_text, some_text, words, st.floats(0, 9), st.floats(0, 9)),
+    max_size=6,
+)
+
+
+@given(notes)
+def test_the_text_of_a_story_says_what_the_story_says(notes: list[Any]) -> None:
+    """The short way from notes to text leads to the same place."""
+    story = Story([(*note[:4], *sorted(note[4:])) for note in notes])
+    event = ToolResult(outcome="success", content=[], story=story)
+    told = json.loads(encode(event, Masker(), LIMIT, small=True).text)
+    assert told == {"outcome": "success", "content": [], "story": story.as_json()}
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_the_details_of_a_story_are_masked(small: bool) -> None:
+    """What a policy says may hold what an argument does."""
+    story = Story([("guard", "gate", None, ("deny", "not for hunter2"), 1.0, 2.0)])
+    event = ToolResult(outcome="failure", content=[], story=story)
+    assert json.loads(encode(event, Masker("hunter2"), LIMIT, small=small).text)["story"] == [
+        {"stage": "guard", "plugin": "gate", "answer": "deny", "ms": 1000.0, "detail": "not for ***"}
+    ]
+
+
+def test_a_long_story_is_cut() -> None:
+    """A wrapper that tries for ever does not make a row larger than the config allows."""
+    steps = [("body", "tools", "echo", ("success", None), float(n), float(n)) for n in range(5_000)]
+    event = ToolResult(outcome="success", content=[], story=Story(steps))
+    assert is_large(event)
+    assert len(encode(event, None, 10_000).text) <= 10_000
 
 
 def test_of_a_story_the_redactor_sees_the_details() -> None:
