@@ -6,25 +6,21 @@ None of them has a constructor: the ``make_`` functions assign the slots from ou
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dsh_hookspecs import AbortSignal, ContextMessage, ExecutionToken, JsonValue, ToolProgress
 
 from dsh_runtime.tools.definition import ToolDefinition
+from dsh_runtime.values.compact import dump_canonical
 
 if TYPE_CHECKING:
     from dsh_runtime.tools.call import Call
     from dsh_runtime.tools.registry import RegisteredTool
 
 
-#: How name and arguments are written for the digest.
-_DIGESTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, check_circular=False)
-
-
 def digest_of(name: str, arguments: JsonValue) -> str:
     """The SHA-256, in hex, of a call's name and arguments, independent of the order of keys."""
-    return hashlib.sha256(_DIGESTED.encode([name, arguments]).encode()).hexdigest()
+    return hashlib.sha256(dump_canonical([name, arguments]).encode()).hexdigest()
 
 
 class _OpenExecution:
