@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from dsh_hookspecs import (
     AbortController,
-    AbortSignal,
     ContentBlock,
     JsonValue,
     ToolExecutionFailure,
@@ -55,8 +54,12 @@ class ToolBridge:
         self._config = config
         self._machine = tools.machine
         self._line = Line(tools, config.max_parallel)
+        # A signal of the bridge's own, which the outer one aborts, is looked at faster than one that asks two others.
         self._controller = AbortController()
-        self._signal = AbortSignal.any([exec.signal, self._controller.signal])
+        self._signal = self._controller.signal
+        self._untie = exec.signal.add_callback(lambda: self._controller.abort(exec.signal.reason))
+        outer = self._machine.calls.get(exec.token)
+        self._tells_progress = outer is not None and bool(outer.pipeline.progress)
         self._last_started: trio.Event | None = None
         self._closed = False
         self._count = 0
@@ -88,6 +91,7 @@ class ToolBridge:
     def close(self) -> None:
         """Abort what is in flight; nothing more is taken in."""
         self._closed = True
+        self._untie()
         self._controller.abort(_ENDED)
 
     async def _run(self, call: ToolExecutionInput, before: trio.Event | None, started: trio.Event) -> SubReply:
@@ -129,7 +133,8 @@ class ToolBridge:
                 else:
                     self.media_left_out += 1
         self._done += 1
-        self._exec.progress(self._done, message=name)
+        if self._tells_progress:
+            self._exec.progress(self._done, message=name)
 
 
 async def _refused(error: SubError) -> SubReply:

@@ -61,7 +61,10 @@ class Runner:
         bridge = ToolBridge(self._ctx.tools, exec, log, self._config, numbers)
         with self._people.watching(exec) as stopwatch:
             program = CodeProgram(args["code"], exec.signal, bridge, stopwatch.seconds)
-            outcome = await _to_rest(runtime, program)
+            try:
+                outcome = await _to_rest(runtime, program)
+            finally:
+                bridge.close()  # A runtime that could run nothing at all has not.
         media = [*bridge.media, *media_note(bridge.media_left_out)]
         if outcome.failure is not None:
             raise CodeRunError(outcome.failure, [*failure_content(outcome, outcome.failure), *media])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 from code_kit import Programs, programs
-from pipeline_kit import Clockwork, Recorder, code, failure, success
+from pipeline_kit import Clockwork, Recorder, callbacks_of, code, failure, success
 
 from dsh_runtime import AbortController, Ask, Block, Deny, ScopeKey
 
@@ -381,3 +381,12 @@ async def test_a_wrapper_that_runs_the_body_again_runs_a_program_with_ids_of_its
     assert code(result) == ("UNKNOWN_TOOL" if mode == "native" else None)
     sub_calls = [exec.call_id for exec in rec.executions[:-1]]
     assert sub_calls == ([] if mode == "native" else ["run1:code:1", "run1:code:2"])
+
+
+async def test_a_program_leaves_no_trace_on_a_signal_that_lives_longer() -> None:
+    controller = AbortController()
+    async with programs() as run:
+        Recorder(run.ctx).tool("echo")
+        for _ in range(3):
+            await run.result("return await tools.echo()", signal=controller.signal)
+    assert callbacks_of(controller.signal) == 0
