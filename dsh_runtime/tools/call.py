@@ -20,6 +20,7 @@ from dsh_hookspecs import (
     UNSET,
     AbortError,
     AbortSignal,
+    Accept,
     Allow,
     Ask,
     Block,
@@ -44,6 +45,7 @@ from dsh_runtime.tools.execution import Execution, make_execution
 from dsh_runtime.tools.failures import (
     ORDINARY,
     ListenerFailed,
+    clean,
     failure,
     failure_of,
     failure_of_listener,
@@ -379,6 +381,8 @@ class Call:
             if type(decision) is Block:
                 return self._blocked(decision, listener.plugin, subject)
             added = tuple(decision.additional_contexts)
+            if decision.deferred_contexts is not None or decision.error_message is not None:
+                result = self._retold(result, decision, subject)
             if decision.value is not UNSET:
                 return self._revalued(result, decision.value, added, subject)
             contexts = (*result.additional_contexts, *added) if added else result.additional_contexts
@@ -388,6 +392,17 @@ class Call:
             return evolve(result, additional_contexts=contexts) if added else result
         except ORDINARY as error:
             raise Refused(failure_of(error, plugin=listener.plugin, default_code="LISTENER_FAILED")) from error
+
+    def _retold(self, result: ToolExecutionResult, decision: Accept, subject: str) -> ToolExecutionResult:
+        """The result with what the tool deferred, or a failure's message, replaced."""
+        if decision.deferred_contexts is not None:
+            contexts = frozen_contexts(tuple(decision.deferred_contexts), self.machine.settings.max_depth)
+            result = evolve(result, additional_contexts=contexts)
+        if decision.error_message is None:
+            return result
+        if not result.is_error:
+            raise ToolOutputError(f"{subject} gave an error message to a success; give content", code="LISTENER_FAILED")
+        return evolve(result, error=evolve(result.error, message=clean(decision.error_message)))
 
     def _blocked(self, decision: Block, plugin: str, subject: str) -> ToolExecutionFailure:
         feedback = decision.feedback

@@ -273,6 +273,9 @@ def _post_problem(answer: Any) -> str | None:
         return "return Accept(), Accept(content=…), Accept(value=…), Block(feedback), or what next() gave"
     if answer.content is not None and answer.value is not UNSET:
         return "give content or value, not both"
+    message = answer.error_message
+    if message is not None and not (isinstance(message, str) and message):
+        return "give an error_message that is a text"
     return None
 
 
@@ -293,12 +296,17 @@ def _post_strength(decision: Any) -> int:
 
 
 def _stronger(front: Ruling, behind: Ruling) -> Ruling:
-    """The stronger of two answers, with the contexts of both."""
-    decision, listener = behind if _post_strength(behind[0]) > _post_strength(front[0]) else front
+    """The stronger of two answers, with the contexts of both, and with what only the weaker one replaces."""
+    stronger, weaker = (behind, front) if _post_strength(behind[0]) > _post_strength(front[0]) else (front, behind)
+    decision, listener = stronger
+    more: dict[str, Any] = {}
+    if type(decision) is Accept:
+        replaced = ((part, getattr(weaker[0], part)) for part in ("deferred_contexts", "error_message"))
+        more = {part: value for part, value in replaced if value is not None and getattr(decision, part) is None}
     contexts = (*front[0].additional_contexts, *behind[0].additional_contexts)
-    if len(contexts) == len(decision.additional_contexts):
-        return decision, listener
-    return evolve(decision, additional_contexts=contexts), listener
+    if len(contexts) != len(decision.additional_contexts):
+        more["additional_contexts"] = contexts
+    return (evolve(decision, **more), listener) if more else stronger
 
 
 PRE: Final = Stage("tools/pre-execute", (Allow(), None), (Allow, Deny, Ask), _pre_problem, _stricter, Deny)

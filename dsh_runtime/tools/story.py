@@ -124,6 +124,16 @@ def raised(error: BaseException) -> Words:
     return "raised", message_of(sole(error))
 
 
+def _accepting(answer: Accept) -> str:
+    if answer.value is not UNSET:
+        return "accept-value"
+    if answer.content is not None:
+        return "accept-content"
+    if answer.deferred_contexts is not None:
+        return "accept-contexts"
+    return "accept-message" if answer.error_message is not None else "accept"
+
+
 def describe(answer: Any) -> Words:
     """A decision or result in words."""
     if isinstance(answer, Allow):
@@ -131,7 +141,7 @@ def describe(answer: Any) -> Words:
     if isinstance(answer, (Deny, Ask)):
         return type(answer).__name__.lower(), answer.reason if isinstance(answer.reason, str) else None
     if isinstance(answer, Accept):
-        return ("accept-value" if answer.value is not UNSET else "accept-content" if answer.content else "accept"), None
+        return _accepting(answer), None
     if isinstance(answer, Block):
         return "block", answer.feedback if isinstance(answer.feedback, str) else None
     if isinstance(answer, ToolExecutionSuccess):

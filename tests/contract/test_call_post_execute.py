@@ -212,6 +212,100 @@ async def test_accepted_content_that_is_no_list_of_typed_blocks_is_an_error(rec:
 # Block
 
 
+# What else of a result is told
+
+
+def deferring(said: Any = "fine") -> Any:
+    """A body that defers two contexts and then ends as it is told."""
+
+    async def body(args: Any, exec: Any) -> Any:
+        exec.defer_context(message("tool 1"))
+        exec.defer_context(message("tool 2"))
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    return body
+
+
+@pytest.mark.parametrize("said", ["fine", ValueError("no")], ids=["success", "failure"])
+@pytest.mark.parametrize("more", [{}, {"content": text("shown")}], ids=["alone", "with content"])
+async def test_what_the_tool_deferred_can_be_replaced(rec: Recorder, said: Any, more: dict[str, Any]) -> None:
+    """In its place, in front of what policies add."""
+    rec.tool("echo", deferring(said), finalized=False)
+    given = Accept(deferred_contexts=[message("masked")], additional_contexts=[message("added")], **more)
+    rec.post("A", lambda exec, result, next: given)
+    result = await rec.call()
+    assert sources(result) == ["masked", "added"]
+    assert result.is_error is isinstance(said, Exception)
+    assert (result.content == text("shown")) is bool(more)
+
+
+async def test_what_the_tool_deferred_can_be_replaced_with_the_value(rec: Recorder) -> None:
+    rec.tool("echo", deferring())
+    rec.post("A", lambda exec, result, next: Accept(value="other", deferred_contexts=()))
+    result = success(await rec.call())
+    assert (result.value, sources(result)) == ("other", [])
+
+
+async def test_the_message_of_a_failure_can_be_replaced(rec: Recorder) -> None:
+    """Name, code, plugin and content stay as they are."""
+    rec.tool("echo", raising(HarnessError("key k1 is wrong", code="NO_KEY")))
+    rec.post("A", lambda exec, result, next: Accept(error_message="a key is wrong"))
+    result = failure(await rec.call(), "NO_KEY")
+    assert (result.error.message, result.error.info.name) == ("a key is wrong", "HarnessError")
+    assert result.content == text("Error: key k1 is wrong")
+
+
+async def test_a_message_for_a_success_is_an_error(rec: Recorder) -> None:
+    rec.tool()
+    rec.post("A", lambda exec, result, next: Accept(error_message="none there"))
+    assert "error message to a success" in failure(await rec.call(), "LISTENER_FAILED").error.message
+
+
+@pytest.mark.parametrize("wrong", ["", 3, b"x"], ids=repr)
+async def test_a_message_that_is_no_text_is_an_error(rec: Recorder, wrong: Any) -> None:
+    rec.tool("echo", raising(ValueError("no")))
+    rec.post("A", lambda exec, result, next: Accept(error_message=wrong))
+    failure(await rec.call(), "LISTENER_FAILED")
+
+
+@pytest.mark.parametrize("wrong", [3, ["text"], [None]], ids=repr)
+async def test_what_replaces_the_tools_contexts_has_to_be_contexts(rec: Recorder, wrong: Any) -> None:
+    rec.tool("echo", deferring())
+    rec.post("A", lambda exec, result, next: Accept(deferred_contexts=wrong))
+    result = await rec.call()
+    assert (result.is_error, sources(result)) == (True, [])
+
+
+@pytest.mark.parametrize("order", [("A", "B"), ("B", "A")], ids="".join)
+async def test_what_one_answer_replaces_outright_survives_a_stronger_one(rec: Recorder, order: tuple[str, str]) -> None:
+    """Whichever of them stands in front; a mask is not lost because somebody else shortens the content."""
+    answers = {
+        "A": Accept(deferred_contexts=[message("masked")], error_message="masked"),
+        "B": Accept(content=text("short")),
+    }
+    rec.tool("echo", deferring(ValueError("no")))
+    for label in order:
+        rec.post(label, lambda exec, result, next, label=label: answers[label])
+    result = failure(await rec.call())
+    assert (result.error.message, sources(result), result.content) == ("masked", ["masked"], text("short"))
+
+
+async def test_of_two_that_replace_the_same_outright_the_front_one_stands(rec: Recorder) -> None:
+    rec.tool("echo", deferring())
+    for label in ("A", "B"):
+        rec.post(label, lambda exec, result, next, label=label: Accept(deferred_contexts=[message(label)]))
+    assert sources(success(await rec.call())) == ["A"]
+
+
+async def test_a_block_withdraws_what_was_replaced_too(rec: Recorder) -> None:
+    rec.tool("echo", deferring())
+    rec.post("A", lambda exec, result, next: Accept(deferred_contexts=[message("masked")]))
+    rec.post("B", lambda exec, result, next: Block("no"))
+    assert sources(failure(await rec.call(), "BLOCKED")) == []
+
+
 async def test_a_block_withdraws_value_meta_mark_and_deferred_contexts(rec: Recorder) -> None:
     def body(args: Any, exec: Any) -> str:
         exec.conclude_turn()

@@ -6,9 +6,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from dsh_hookspecs import (
-    UNSET,
     Accept,
     ApprovalOutcome,
     Block,
@@ -87,7 +86,7 @@ class Watcher:
 def _post_word(decision: PostToolDecision) -> str:
     if isinstance(decision, Block):
         return "block"
-    changed = isinstance(decision, Accept) and (decision.content is not None or decision.value is not UNSET)
+    changed = isinstance(decision, Accept) and evolve(decision, additional_contexts=()) != Accept()
     return "accept, changed" if changed else "accept"
 
 

@@ -15,7 +15,7 @@ from dsh_runtime.cli.text import Part, one_line, shortened
 _WIDTH: Final = 20
 _LONGEST: Final = 500
 _GOOD: Final = ("allow", "pass", "success", "accept", "allowed-once", "on record")
-_UNDECIDED: Final = ("ask", "accept-content", "accept-value", "open", "unanswered")
+_UNDECIDED: Final = ("ask", "accept-content", "accept-value", "accept-contexts", "accept-message", "open", "unanswered")
 
 
 def shown_arguments(arguments: Any) -> str:

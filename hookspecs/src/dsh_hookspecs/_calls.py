@@ -127,11 +127,17 @@ PreToolDecision: TypeAlias = Allow | Deny | Ask
 
 @frozen
 class Accept:
-    """The result stands, perhaps with its ``content`` or its ``value`` replaced (never both)."""
+    """The result stands, perhaps with its ``content`` or its ``value`` replaced (never both).
+
+    ``deferred_contexts`` take the place of those that the tool deferred, ``error_message`` that of a failure's message;
+    both go together with either. ``additional_contexts`` come behind.
+    """
 
     content: Content | None = None
     value: JsonValue | Unset = UNSET
     additional_contexts: Sequence[ContextMessage] = ()
+    deferred_contexts: Sequence[ContextMessage] | None = field(default=None, kw_only=True)
+    error_message: str | None = field(default=None, kw_only=True)
 
 
 @frozen

@@ -63,6 +63,7 @@ def tools_post_execute(
 ) -> PostToolDecision:
     """Look at a result, success or failure: ``Accept()``, ``Accept(content=…)``, ``Accept(value=…)``, ``Block(…)``.
 
+    ``Accept(deferred_contexts=…)`` and ``Accept(error_message=…)`` replace what else models and programs get to see.
     The end of the chain accepts. Without an answer from ``next()`` the listeners behind are still heard and the
     stronger answer stands (block over value over content over bare accept). A failure fails the call.
     """

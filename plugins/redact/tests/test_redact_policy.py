@@ -116,6 +116,52 @@ async def test_the_content_of_a_failure_is_masked() -> None:
 
 
 @pytest.mark.trio
+@pytest.mark.parametrize("fails", [False, True], ids=["success", "failure"])
+async def test_what_a_tool_defers_is_masked(fails: bool) -> None:
+    async def execute(args: Any, exec: Any) -> Any:
+        exec.defer_context(ContextMessage([{"type": "text", "text": SECRET}], f"tool {SECRET}", {"api_key": "hunter2"}))
+        exec.defer_context(ContextMessage([{"type": "text", "text": "plain"}], "tool"))
+        if fails:
+            raise RuntimeError("plain")
+        return "plain"
+
+    async with redacting(model=True) as ctx:
+        ctx.tools.register(
+            define_tool(name="work", description="", parameters={}, output={"type": "json"}, execute=execute)
+        )
+        result = await call(ctx)
+    first, second = result.additional_contexts
+    assert first.content == [{"type": "text", "text": MASKED}]
+    assert (first.source, first.meta) == (f"tool {MASKED}", {"api_key": "[redacted: secret]"})
+    assert second == ContextMessage([{"type": "text", "text": "plain"}], "tool")
+    assert result.is_error is fails
+
+
+@pytest.mark.trio
+async def test_the_message_of_a_failure_is_masked() -> None:
+    """A program of the model's reads it."""
+    async with redacting(model=True) as ctx:
+        add(ctx, RuntimeError(f"cannot log in with {SECRET}"))
+        result = await call(ctx)
+    assert result.error.message == f"cannot log in with {MASKED}"
+    assert result.error.info.name == "RuntimeError"
+
+
+@pytest.mark.trio
+async def test_what_policies_behind_it_put_in_place_is_masked() -> None:
+    """Instead of what was there."""
+    given = Accept(
+        deferred_contexts=[ContextMessage([{"type": "text", "text": SECRET}], "policy")], error_message=f"no: {SECRET}"
+    )
+    async with redacting(model=True) as ctx:
+        add(ctx, RuntimeError("failed"))
+        ctx.on("tools/post-execute", lambda: given)
+        result = await call(ctx)
+    assert result.error.message == f"no: {MASKED}"
+    assert "hunter2" not in repr(result)
+
+
+@pytest.mark.trio
 async def test_a_result_without_a_secret_is_left_alone() -> None:
     async with redacting(model=True, value=True) as ctx:
         add(ctx, "plain")

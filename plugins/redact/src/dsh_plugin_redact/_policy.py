@@ -14,6 +14,7 @@ from dsh_hookspecs import (
     ContentBlock,
     ContextMessage,
     PostToolDecision,
+    ToolExecutionFailure,
     ToolExecutionResult,
     ToolExecutionSuccess,
     Unset,
@@ -42,8 +43,22 @@ class ModelPolicy:
             feedback = self._feedback(decision.feedback)
             same = feedback is decision.feedback and contexts is decision.additional_contexts
             return decision if same else Block(feedback, contexts)
-        accepted = self._accepted(decision, result)
+        accepted = self._retold(self._accepted(decision, result), result)
         return accepted if contexts is accepted.additional_contexts else evolve(accepted, additional_contexts=contexts)
+
+    def _retold(self, decision: Accept, result: ToolExecutionResult) -> Accept:
+        """With what the tool deferred, and what a failure says of itself, masked."""
+        deferred = decision.deferred_contexts
+        if deferred is None:
+            deferred = result.additional_contexts
+        masked = self._contexts(deferred)
+        if masked is not deferred:
+            decision = evolve(decision, deferred_contexts=masked)
+        if not isinstance(result, ToolExecutionFailure):
+            return decision
+        said = decision.error_message if decision.error_message is not None else result.error.message
+        message = self._redactor.text(said)
+        return decision if message is said else evolve(decision, error_message=message)
 
     def _accepted(self, decision: Accept, result: ToolExecutionResult) -> Accept:
         if not isinstance(decision.value, Unset):
@@ -78,6 +93,7 @@ class ModelPolicy:
 
     def _context(self, context: ContextMessage) -> ContextMessage:
         content, meta = self._content(context.content), self._redactor.value(context.meta)
-        if content is context.content and meta is context.meta:
+        source = self._redactor.text(context.source)
+        if content is context.content and meta is context.meta and source is context.source:
             return context
-        return ContextMessage(content, context.source, meta)
+        return ContextMessage(content, source, meta)
