@@ -12,9 +12,9 @@ import trio
 import trio.testing
 from code_kit import Programs, programs
 from dsh_hookspecs import GenericCall
-from pipeline_kit import Recorder, code, failure, message, plugin, sources, success, text
+from pipeline_kit import Recorder, callbacks_of, code, failure, message, plugin, sources, success, text
 
-from dsh_runtime import AbortController, ContextMessage, ToolReply, present_call
+from dsh_runtime import AbortController, ContextMessage, ToolReply, open_host, present_call
 from dsh_runtime.code_mode.interface import CodeFailure, CodeOutcome, CodeProgram, FailureKind
 
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
@@ -102,8 +102,6 @@ class Ending:
 
 
 async def run_with(outcome: CodeOutcome | BaseException) -> Any:
-    from dsh_runtime import open_host
-
     config = {"host": {"presentation": "code", "code": {"runtime": "plugin"}}}
     async with open_host(config, plugins=[Ending(outcome)]) as host:
         return await Programs(host, None).run("pass")
@@ -130,6 +128,20 @@ async def test_a_runtime_that_cannot_run_anything_fails_the_call_with_its_own_co
 
     failure(await run_with(HarnessError("no sandbox", code="CODE_SANDBOX_UNAVAILABLE")), "CODE_SANDBOX_UNAVAILABLE")
     assert "bug" in failure(await run_with(ValueError("a bug"))).error.message
+
+
+async def test_a_runtime_that_gives_up_leaves_no_trace_on_the_callers_signal() -> None:
+    """Though it has not closed the bridge."""
+
+    class GivesUp(Ending):
+        async def run(self, program: CodeProgram) -> CodeOutcome:
+            raise OSError("no more processes")
+
+    controller = AbortController()
+    config = {"host": {"presentation": "code", "code": {"runtime": "plugin"}}}
+    async with open_host(config, plugins=[GivesUp(CodeOutcome())]) as host:
+        failure(await Programs(host, None).run("pass", signal=controller.signal))
+    assert callbacks_of(controller.signal) == 0
 
 
 @pytest.mark.parametrize("arguments", [{}, {"code": "pass"}, {"description": "x"}, {"code": 1, "description": "x"}])
