@@ -212,6 +212,18 @@ os._exit(4)
     assert (kind(outcome), bridge.entered) == ("crashed", [])
 
 
+async def test_no_process_may_have_namespaces_of_its_own() -> None:
+    code = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+found = [libc.unshare(0x10000000)]
+for flag in (0x10000000, 0x20000000, 0x40000000, 0x00020000):
+    found.append(libc.syscall(56 if os.uname().machine == "x86_64" else 220, flag | 17, 0, 0, 0, 0))
+return found
+"""
+    assert (await run_one(code, processes=4)).result == [-1] * 5
+
+
 async def test_a_program_may_run_others_where_processes_are_allowed() -> None:
     code = "import subprocess\nreturn subprocess.run(['/bin/echo', 'hi'], capture_output=True, text=True).stdout"
     assert (await run_one(code, processes=8)).result == "hi\n"
@@ -230,7 +242,6 @@ for n in range(2_000):
     os.mkdir("deep")
     os.chdir("deep")
 open("bottom", "w").close()
-os.chmod(".", 0)
 return 1
 """
     assert (await run_one(code, file_bytes=10_000)).result == 1

@@ -22,8 +22,11 @@ def command(order: Order, python: str) -> list[str]:
     """What is executed in the program's place."""
     words = [str(order["bwrap"]), "--die-with-parent", "--new-session", "--unshare-ipc", "--unshare-pid"]
     words += ["--unshare-net", "--unshare-uts", "--clearenv", "--hostname", "program"]
+    words += ["--cap-drop", "ALL"]
     if order["user"] is None:
-        words += ["--unshare-user", "--cap-drop", "ALL"]
+        words += ["--unshare-user"]
+    else:  # what it takes to change the user, within
+        words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     for path in dict.fromkeys((*_SYSTEM, sys.base_prefix)):
         words += ["--ro-bind-try", path, path]
     words += ["--ro-bind", os.path.dirname(__file__), PACKAGE, "--proc", "/proc", "--dev", "/dev"]

@@ -1,8 +1,9 @@
 """A seccomp filter: system calls that no program has a use for, and some that it could do harm with.
 
-It is a list of what is denied. Most of it is out of reach of an unprivileged user anyway; what counts are the sockets
-(no network, no host's service), the shared memory that would outlive the program, and, where a program may start no
-processes, every way to start one.
+It is a list of what is denied. Much of it is out of reach of an unprivileged user anyway. What counts are the sockets
+(no network, no host's service), the shared memory that would outlive the program, namespaces, and, where a program may
+start no processes, every way to start one. Where it shares its user with the host there is also what Landlock leaves
+open: the modes and times of files, and the limits and priorities of other processes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT = 0, 4, 16
 _CLONE_THREAD = 0x00010000
+_CLONE_NEW = 0x7E020080  # every kind of namespace
 _X32 = 0x40000000
 
 #: Per architecture: its own number, then those of the calls.
@@ -34,6 +36,11 @@ _X86_64 = {
     "name_to_handle_at": 303, "open_by_handle_at": 304, "acct": 163, "quotactl": 179, "personality": 135,
     "fanotify_init": 300, "syslog": 103, "iopl": 172, "ioperm": 173, "modify_ldt": 154, "clock_settime": 227,
     "settimeofday": 164, "adjtimex": 159, "clock_adjtime": 305, "sethostname": 170, "setdomainname": 171,
+    "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "fchownat": 260, "fchmodat": 268, "utime": 132,
+    "utimes": 235, "futimesat": 261, "utimensat": 280, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190,
+    "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "inotify_init": 253, "inotify_init1": 294,
+    "setpriority": 141, "sched_setparam": 142, "sched_setscheduler": 144, "sched_setaffinity": 203,
+    "sched_setattr": 314, "ioprio_set": 251, "migrate_pages": 256, "move_pages": 279,
 }  # fmt: skip
 _AARCH64 = {
     "socket": 198, "ptrace": 117, "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "keyctl": 219,
@@ -43,13 +50,18 @@ _AARCH64 = {
     "swapoff": 225, "shmget": 194, "msgget": 186, "semget": 190, "mq_open": 180, "memfd_create": 279,
     "name_to_handle_at": 264, "open_by_handle_at": 265, "acct": 89, "quotactl": 60, "personality": 92,
     "fanotify_init": 262, "syslog": 116, "clock_settime": 112, "settimeofday": 170, "adjtimex": 171,
-    "clock_adjtime": 266, "sethostname": 161, "setdomainname": 162,
+    "clock_adjtime": 266, "sethostname": 161, "setdomainname": 162, "fchmod": 52, "fchmodat": 53, "fchownat": 54,
+    "fchown": 55, "utimensat": 88, "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14,
+    "lremovexattr": 15, "fremovexattr": 16, "inotify_init1": 26, "setpriority": 140, "sched_setparam": 118,
+    "sched_setscheduler": 119, "sched_setaffinity": 122, "sched_setattr": 274, "ioprio_set": 30, "migrate_pages": 238,
+    "move_pages": 239,
 }  # fmt: skip
 #: Newer calls have the same number everywhere.
 _COMMON = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429,
     "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "pidfd_getfd": 438, "process_madvise": 440,
-    "mount_setattr": 442, "memfd_secret": 447, "quotactl_fd": 443,
+    "mount_setattr": 442, "quotactl_fd": 443, "memfd_secret": 447, "process_mrelease": 448, "fchmodat2": 452,
+    "setxattrat": 463, "removexattrat": 466, "file_setattr": 469,
 }  # fmt: skip
 _DENIED = {"x86_64": {**_X86_64, **_COMMON}, "aarch64": {**_AARCH64, **_COMMON}}
 _STARTING = {"x86_64": (57, 58, 59, 322), "aarch64": (221, 281)}  # fork, vfork, execve, execveat
@@ -58,6 +70,7 @@ _CLONE3 = 435
 #: kill, tkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal. What remains, tgkill, is for oneself.
 _SIGNALLING = {"x86_64": (62, 200, 129, 297, 424), "aarch64": (129, 130, 138, 240, 424)}
 _TGKILL = {"x86_64": 234, "aarch64": 131}
+_PRLIMIT = {"x86_64": 302, "aarch64": 261}
 
 
 class _Program(ctypes.Structure):
@@ -88,10 +101,12 @@ def instructions(name: str, *, processes: bool, signals: bool) -> bytes:
         own = os.getpid()
         code += [(_EQUAL, 0, 4, _TGKILL[name]), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_EQUAL, 1, 0, own)]
         code += [(_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
-    if not processes:
-        code += [(_EQUAL, 0, 3, _CLONE[name]), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_ANY_BIT, 1, 0, _CLONE_THREAD)]
-        code += [(_RETURN, 0, 0, refuse)]
-    code += [(_RETURN, 0, 0, _ALLOW)]
+    # A process may set limits for itself, which is process 0.
+    code += [(_EQUAL, 0, 4, _PRLIMIT[name]), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_EQUAL, 1, 0, 0)]
+    code += [(_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
+    code += [(_EQUAL, 0, 3, _CLONE[name]), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT)]
+    code += [(_ANY_BIT, 0, 1, _CLONE_NEW) if processes else (_ANY_BIT, 1, 0, _CLONE_THREAD)]
+    code += [(_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
 

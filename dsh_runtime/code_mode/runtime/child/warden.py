@@ -78,7 +78,7 @@ def _arrange(channel: int, output: int) -> None:
     high = [os.dup(descriptor) for descriptor in (null, output, channel)]
     for number, descriptor in ((0, high[0]), (1, high[1]), (2, high[1]), (CHANNEL, high[2])):
         os.dup2(descriptor, number, inheritable=True)
-    os.closerange(CHANNEL + 1, max(*high, 64) + 64)
+    os.closerange(CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 def _wait_for_end(host: socket.socket, process: int) -> None:
