@@ -18,17 +18,18 @@ def _at_least(least: int) -> Any:
 
 
 def _sync_mode(instance: object, attribute: Attribute[Any], value: Any) -> None:
-    if value not in ("normal", "full"):
-        raise ValueError(f"sync is {value!r}; expected 'normal' (safe against the death of the process) or 'full'")
+    if value not in ("normal", "full", "off"):
+        raise ValueError(f"sync is {value!r}; expected 'full', 'normal' or 'off' (safe against nothing)")
 
 
 @frozen
 class SessionsConfig:
     """Settings of the session log.
 
-    ``sync = "normal"`` is safe against the death of the process, ``"full"`` also against that of the machine. Closed
-    sessions that ended ``keep_days`` ago, and the oldest while the log is above ``max_bytes``, are deleted; by default
-    all are kept.
+    ``sync = "normal"`` is safe against the death of the process, ``"full"`` also against that of the machine. With
+    ``"off"`` nobody waits for a commit: a call is on its way to the log before policy runs, and its result before
+    anybody hears of it, but what the process has not written when it dies is lost. Closed sessions that ended
+    ``keep_days`` ago, and the oldest while the log is above ``max_bytes``, are deleted; by default all are kept.
     """
 
     path: str | None = None

@@ -26,7 +26,7 @@ MARGIN: Final = 65_536
 LARGE: Final = 32_768
 _SHORT: Final = 1_000
 #: A story of so many steps is a large one.
-_LONG: Final = 100
+LONG: Final = 100
 #: The members that the host writes itself; of a story, that is all but the details.
 _OWN: Final = frozenset(
     {"code", "cut", "deadline", "digest", "front_door", "is_error", "ms", "outcome", "pid"}
@@ -80,7 +80,7 @@ def is_large(event: Event) -> bool:
     members = event.__dict__
     for name in event.large:
         value = members[name]
-        if value is not None and (len(value) > _LONG if type(value) is Story else weighs_more(value, LARGE)):
+        if value is not None and (len(value) > LONG if type(value) is Story else weighs_more(value, LARGE)):
             return True
     return False
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
 
-Sync: TypeAlias = Literal["normal", "full"]
+Sync: TypeAlias = Literal["normal", "full", "off"]
 
 #: How long a writer waits for a lock that another process holds.
 LOCK_TIMEOUT: Final = 10.0
@@ -76,7 +76,8 @@ def _set_up(db: sqlite3.Connection, path: Path, sync: Sync) -> None:
     mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode != "wal":
         raise LogError(f"session log {str(path)!r}: its file system allows no write-ahead log; name another path")
-    db.execute(f"PRAGMA synchronous = {sync}")
+    # Where nobody waits, a commit need be no faster: the file outlives the death of the machine in any case.
+    db.execute(f"PRAGMA synchronous = {'normal' if sync == 'off' else sync}")
     db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
     bring_up_to_date(db, path)
 

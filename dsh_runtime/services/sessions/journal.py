@@ -49,14 +49,14 @@ class Scribe:
     redact: Redactor | None
     limit: int
 
-    def now(self, event: Event) -> Encoded:
+    def now(self, event: Event, *, small: bool = False) -> Encoded:
         """Encode an event here."""
-        return encode(event, self.redact, self.limit)
+        return encode(event, self.redact, self.limit, small=small)
 
     async def encoded(self, event: Event) -> Encoded:
         """Encode an event; no record is lost to a cancellation meanwhile."""
         if not is_large(event):
-            return encode(event, self.redact, self.limit, small=True)
+            return self.now(event, small=True)
         done: list[Encoded] = []
         with trio.CancelScope(shield=True):
             done.append(await trio.to_thread.run_sync(self.now, event))
@@ -78,8 +78,8 @@ class Journal:
         """Commit that a call entered. What this raises refuses the call."""
         if exec.dry_run:
             return
-        event, session = self._call_event(exec, plugin)
-        encoded = await self.scribe.encoded(event)
+        session, parent = self._place(exec)
+        encoded = await self.scribe.encoded(call_event(exec, plugin, parent))
         if self.store.crowded:
             await self.store.room()
         row = self._call_row(exec, session, encoded)
@@ -104,7 +104,8 @@ class Journal:
         if exec.token not in self._calls:
             await self._late_call(exec)
         try:
-            await self._note(exec, _result_event(result, story, views, self._calls[exec.token].began))
+            ms = (perf_counter() - self._calls[exec.token].began) * 1e3
+            await self._note(exec, result_event(result, story, views, ms))
         finally:
             self._forget(exec.token)
 
@@ -156,36 +157,31 @@ class Journal:
 
     # From an event to a row.
 
-    def _call_event(self, exec: ToolExecution, plugin: str | None) -> tuple[ToolCall, Session]:
+    def _place(self, exec: ToolExecution) -> tuple[Session, str | None]:
+        """The session of a call, and the id of the call that it is nested in."""
         parent = self._calls.get(exec.parent) if exec.parent is not None else None
-        event = ToolCall(
-            call_id=exec.call_id,
-            name=exec.name,
-            digest=exec.digest,
-            root=exec.root_call_id if exec.root_call_id != exec.call_id else None,
-            parent=parent.call_id if parent is not None else None,
-            plugin=plugin,
-            arguments=exec.arguments,
-        )
-        return event, parent.session if parent is not None else self.sessions.get(exec.agent, self.host)
+        if parent is not None:
+            return parent.session, parent.call_id
+        return self.sessions.get(exec.agent, self.host), None
 
-    def _call_row(self, exec: ToolExecution, session: Session, encoded: Encoded) -> Row:
-        """The row of a call, which is under way from now on."""
+    def _enter(self, exec: ToolExecution, session: Session) -> int:
+        """A call is under way from now on; its place in the session."""
         seq = session.next_seq()
         session.calls += 1
         self._calls[exec.token] = OpenCall(session, seq, exec.call_id, perf_counter())
-        call_id, name = key_text(exec.call_id), key_text(str(encoded.payload.get("name")))
-        return (session.number, seq, self.clock(), ToolCall.type, seq, call_id, name, None, None, encoded.text)
+        return seq
+
+    def _call_row(self, exec: ToolExecution, session: Session, encoded: Encoded) -> Row:
+        """The row of a call, which is under way from now on."""
+        return call_row(session.number, self._enter(exec, session), self.clock(), exec, encoded)
 
     def _row(self, session: Session, call: int | None, event: Event, encoded: Encoded) -> Row:
-        outcome, code = getattr(event, "outcome", None), getattr(event, "code", None)
-        seq, now = session.next_seq(), self.clock()
-        return (session.number, seq, now, event.type, call, None, None, outcome, code, encoded.text)
+        return event_row(session.number, session.next_seq(), self.clock(), call, event, encoded)
 
     async def _late_call(self, exec: ToolExecution) -> None:
         """Put a call that was refused at the entry in front of its result; both are committed in order."""
-        event, session = self._call_event(exec, None)
-        encoded = await self.scribe.encoded(event)
+        session, parent = self._place(exec)
+        encoded = await self.scribe.encoded(call_event(exec, None, parent))
         self.store.post(self._call_row(exec, session, encoded))
 
     async def _note(self, exec: ToolExecution, event: Event) -> None:
@@ -215,10 +211,24 @@ class Journal:
             self.store.post_step(self.ending(session))
 
 
-def _result_event(
-    result: ToolExecutionResult, story: Sequence[JsonValue] | None, views: JsonValue, began: float
+def call_event(exec: ToolExecution, plugin: str | None, parent: str | None) -> ToolCall:
+    """What is recorded of a call that enters; ``parent`` is the id of the call around it."""
+    return ToolCall(
+        call_id=exec.call_id,
+        name=exec.name,
+        digest=exec.digest,
+        root=exec.root_call_id if exec.root_call_id != exec.call_id else None,
+        parent=parent,
+        plugin=plugin,
+        arguments=exec.arguments,
+    )
+
+
+def result_event(
+    result: ToolExecutionResult, story: Sequence[JsonValue] | None, views: JsonValue, ms: float
 ) -> ToolResult:
-    ms = round((perf_counter() - began) * 1000, 3)
+    """What is recorded of a result, after so many milliseconds."""
+    ms = round(ms, 3)
     content, meta = result.content, result.meta
     told: Any = story if story is None or isinstance(story, Story) else list(story)
     if isinstance(result, ToolExecutionSuccess):
@@ -231,3 +241,15 @@ def _result_event(
     return ToolResult(
         outcome="failure", code=code, ms=ms, error=error, content=content, meta=meta, story=told, views=views
     )
+
+
+def call_row(number: int, seq: int, now: int, exec: ToolExecution, encoded: Encoded) -> Row:
+    """The row of a call."""
+    call_id, name = key_text(exec.call_id), key_text(str(encoded.payload.get("name")))
+    return (number, seq, now, ToolCall.type, seq, call_id, name, None, None, encoded.text)
+
+
+def event_row(number: int, seq: int, now: int, call: int | None, event: Event, encoded: Encoded) -> Row:
+    """The row of any other event; ``call`` is the place of the call that it belongs to."""
+    outcome, code = getattr(event, "outcome", None), getattr(event, "code", None)
+    return (number, seq, now, event.type, call, None, None, outcome, code, encoded.text)

@@ -21,6 +21,7 @@ from dsh_runtime.services.sessions.errors import LogError
 from dsh_runtime.services.sessions.events import SessionStarted
 from dsh_runtime.services.sessions.files import log_path
 from dsh_runtime.services.sessions.journal import Journal, Scribe
+from dsh_runtime.services.sessions.lazy import LazyJournal
 from dsh_runtime.services.sessions.log import OpenLog, begin_session, end_owner, open_log, resume_session
 from dsh_runtime.services.sessions.session import Session, new_session_id
 from dsh_runtime.services.sessions.store import Store
@@ -61,10 +62,12 @@ class Sessions(Service):
         path = log_path(self.config.path)
         self._scribe = Scribe(self.redactor(), self.config.max_event_bytes)
         self._log: OpenLog = await trio.to_thread.run_sync(open_log, path, self.config.sync, self._clock())
-        self._store = Store(self._log.db, path, max_queue_bytes=self.config.max_queue_bytes)
+        lazy = self.config.sync == "off"
+        self._store = Store(self._log.db, path, max_queue_bytes=self.config.max_queue_bytes, gather=lazy)
         self.ctx.effect(lambda: self._shut)
         host = await self._begin(None, f"process {os.getpid()}", "host")
-        self._journal = Journal(self._store, self._scribe, self._clock, host, self._sessions)
+        kind = LazyJournal if lazy else Journal
+        self._journal = kind(self._store, self._scribe, self._clock, host, self._sessions)
         await self._resume()
         self._listen(self._journal)
         if self.config.keep_days is not None or self.config.max_bytes is not None:

@@ -4,6 +4,9 @@ The loop puts records into a queue and waits; the thread takes all that stand th
 wakes the waiters of the group with one message to the loop. A group of records alone is a single statement, during
 which the thread does not hold the interpreter: the loop works on meanwhile.
 
+Where nobody waits, the thread lets records gather for a moment, so that it is not woken for each, and makes their text
+itself. The queue is bounded in either case.
+
 A commit that fails breaks the log: from then on every record is refused, until the log is opened again.
 """
 
@@ -28,20 +31,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Step = Callable[["sqlite3.Connection"], Any]
+#: Makes a record, in the thread.
+Maker = Callable[[], Row]
 
 #: The largest statement, and the largest group, in records.
 _STATEMENT: Final = 64
 _GROUP: Final = 1024
+#: How many seconds records gather that nobody waits for.
+_GATHERING: Final = 0.002
 
 
 @define(eq=False)
 class _Entry:
-    """What was put into the queue at one time: a record, or a step to carry out."""
+    """What was put into the queue at one time: a record, what makes one, or a step to carry out."""
 
     row: Row | None
     step: Step | None
     task: trio.lowlevel.Task | None
     size: int
+    make: Maker | None = None
     answer: Any = None
     error: BaseException | None = None
 
@@ -53,7 +61,7 @@ class _Close:
 class Store:
     """Appends records to the log at ``path`` through ``db``, which the store owns from now on. Made in the loop."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path, *, max_queue_bytes: int) -> None:
+    def __init__(self, db: sqlite3.Connection, path: Path, *, max_queue_bytes: int, gather: bool = False) -> None:
         self.path = path
         self.changed = trio.lowlevel.ParkingLot()
         self.commits = 0
@@ -61,6 +69,7 @@ class Store:
         self._room = max_queue_bytes
         self._crowd = trio.lowlevel.ParkingLot()
         self._queue: SimpleQueue[_Entry | _Close] = SimpleQueue()
+        self._hurry = threading.Event() if gather else None
         self._token = trio.lowlevel.current_trio_token()
         self._broken: str | None = None
         self._closed = False
@@ -110,6 +119,11 @@ class Store:
         self._check()
         self._put(_Entry(row, None, None, len(row[9])))
 
+    def post_made(self, make: Maker, size: int) -> None:
+        """Commit, in its turn, the record that ``make`` gives in the writer's thread; ``size`` is what it counts as."""
+        self._check()
+        self._put(_Entry(None, None, None, size, make))
+
     @trio.lowlevel.enable_ki_protection
     async def run(self, step: Callable[[sqlite3.Connection], T]) -> T:
         """Carry out a step in a transaction, in its turn, and give back what it returns."""
@@ -131,6 +145,8 @@ class Store:
         """Commit what is queued, close the connection, and wait until the thread has ended."""
         self._closed = True
         self._queue.put(_Close())
+        if self._hurry is not None:
+            self._hurry.set()
         with trio.CancelScope(shield=True):
             await trio.to_thread.run_sync(self._thread.join)
         self.changed.unpark_all()
@@ -144,6 +160,8 @@ class Store:
     def _put(self, entry: _Entry) -> None:
         self._room -= entry.size
         self._queue.put(entry)
+        if self._hurry is not None and (entry.task is not None or self._room < 0):
+            self._hurry.set()
 
     def _committed(self, group: Sequence[_Entry]) -> None:
         """Wake the waiters, all at once: waking half of them first makes two groups of one, and costs a fifth."""
@@ -177,6 +195,9 @@ class Store:
                     queue.put(entry)
                 break
             group.append(entry)
+            if self._hurry is not None and len(group) == 1:
+                self._hurry.wait(_GATHERING)
+                self._hurry.clear()
         return group
 
     def _commit_group(self, group: Sequence[_Entry]) -> None:
@@ -190,6 +211,9 @@ class Store:
                 entry.error = LogError(self._broken)
 
     def _commit(self, group: Sequence[_Entry]) -> None:
+        for entry in group:
+            if entry.make is not None:
+                entry.row = entry.make()
         rows = [entry.row for entry in group if entry.row is not None]
         if len(rows) == len(group) <= _STATEMENT:
             _insert(self._db, rows)

@@ -227,7 +227,7 @@ async def test_callers_wait_while_the_queue_is_full(root: Any, path: Path) -> No
     assert len(records(path, "tool/result")) == 50
 
 
-@pytest.mark.parametrize("settings", [{"sync": "off"}, {"max_event_bytes": 10}, {"keep_days": -1}])
+@pytest.mark.parametrize("settings", [{"sync": "none"}, {"max_event_bytes": 10}, {"keep_days": -1}])
 def test_settings_that_make_no_sense_are_refused(settings: Any) -> None:
     """The message names the setting."""
     with pytest.raises(ValueError, match=next(iter(settings))):
