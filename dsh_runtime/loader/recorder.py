@@ -7,7 +7,7 @@ does not start; where it cannot write any more, calls are refused.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 from dsh_hookspecs import JsonValue, ToolExecution, ToolExecutionResult
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from dsh_runtime.core.context import Context
     from dsh_runtime.services.sessions.journal import Journal
     from dsh_runtime.tools.call import Call
+
+
+_REDACT: Final = "redact"
+_WITHHELD: Final = "[withheld: the redactor is still to come]"
+#: What says who did something, in a payload.
+_NAMES: Final = frozenset({"agent", "call_id", "label", "name", "parent", "root"})
 
 
 class HostSessions(Sessions):
@@ -57,7 +63,10 @@ def host_sessions(config: HostConfig) -> HostSessions:
 
 
 class LateRedactor:
-    """The redactor of the moment, or the last that there was."""
+    """The redactor of the moment, or the last that there was.
+
+    While the host starts and one is still to come, what is written says who and when, and nothing of what was said.
+    """
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -66,17 +75,33 @@ class LateRedactor:
     def text(self, text: str) -> str:
         """The text with its secrets masked."""
         redact = self._redact()
-        return text if redact is None else str(redact.text(text))
+        if redact is not None:
+            return str(redact.text(text))
+        return _WITHHELD if self._is_awaited() else text
 
     def value(self, value: JsonValue) -> JsonValue:
         """The value with its secrets masked."""
         redact = self._redact()
-        masked: JsonValue = value if redact is None else redact.value(value)
-        return masked
+        if redact is not None:
+            masked: JsonValue = redact.value(value)
+            return masked
+        return _withheld(value) if self._is_awaited() else value
+
+    def _is_awaited(self) -> bool:
+        """Whether a plugin is going to provide a redactor: one that is there, while not all is that has to be."""
+        kernel = self._ctx.fiber.kernel
+        return kernel.closed_by is not None and any(_REDACT in fiber.spec.provides for fiber in kernel.fibers)
 
     def _redact(self) -> Any:
-        self._last = self._ctx.get("redact") or self._last
+        self._last = self._ctx.get(_REDACT) or self._last
         return self._last
+
+
+def _withheld(value: JsonValue) -> JsonValue:
+    """A payload with its names alone."""
+    if not isinstance(value, Mapping):
+        return _WITHHELD
+    return {key: item if key in _NAMES else _WITHHELD for key, item in value.items()}
 
 
 @frozen(eq=False)

@@ -207,6 +207,32 @@ async def test_what_a_redactor_masks_does_not_reach_the_log(tmp_path: Path) -> N
     assert results(tmp_path)["c1"]["views"]["completed"]["title"].startswith("Logged in with [redacted")
 
 
+@pytest.mark.parametrize("in_front", [False, True], ids=["behind", "in front"])
+async def test_what_plugins_say_before_the_redactor_is_there_is_withheld(tmp_path: Path, in_front: bool) -> None:
+    """Wherever it stands in the config; afterwards it is masked."""
+    (tmp_path / "broken.py").write_text(f"def apply(ctx):\n    raise ValueError('cannot use {SECRET}')\n")
+    rows = [
+        {"id": "broken", "use": str(tmp_path / "broken.py"), "optional": True},
+        {"id": "redact", "use": "redact"},
+    ]
+    async with open_host(config(tmp_path, *(rows[::-1] if in_front else rows)), plugins=[Tools()]):
+        pass
+    (tmp_path / "broken.py").unlink()
+    assert SECRET.encode() not in everything(tmp_path)
+    [failed] = [e.payload for e in events(tmp_path) if e.type == "plugin/state" and e.payload["state"] == "failed"]
+    assert (failed["plugin"], failed["name"]) == ("broken", "broken")
+    assert ("redacted" if in_front else "withheld") in failed["error"]
+
+
+async def test_without_a_redactor_nothing_is_withheld(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("def apply(ctx):\n    raise ValueError('no luck')\n")
+    row = {"id": "broken", "use": str(tmp_path / "broken.py"), "optional": True}
+    async with open_host(config(tmp_path, row), plugins=[Tools()]):
+        pass
+    [failed] = [e.payload for e in events(tmp_path) if e.type == "plugin/state" and e.payload["state"] == "failed"]
+    assert failed["error"] == "ValueError: no luck"
+
+
 async def test_a_redactor_that_goes_is_still_asked(tmp_path: Path) -> None:
     """Calls that are under way when it goes are masked all the same, and the log is not opened again."""
     row = {"id": "redact", "use": "redact", "optional": True}
