@@ -24,6 +24,7 @@ SUBJECTS = {
     "memory": "memory",
     "batch": "a batch of sleeps",
     "record": "the record",
+    "reload": "reload, beyond importing and applying",
     "code_runtime": "programs in processes of their own",
     "code_mode": "a program's calls",
 }

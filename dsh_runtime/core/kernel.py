@@ -6,7 +6,7 @@ import contextlib
 import difflib
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -158,6 +158,20 @@ class Kernel(House):
         await self._change.wait()
 
     # Services.
+
+    def services_changed(self, names: Iterable[str]) -> None:
+        """Restart each consumer for whom a service is another one now, those that are applied aside included."""
+        changed = tuple(names)
+        super().services_changed(changed)
+        for stage in tuple(self.stages):
+            stage.services_changed(changed)
+
+    def consumers(self, provider: Fiber) -> list[Fiber]:
+        """The fibers that use a service of ``provider``, also aside and on their way out; last in order first."""
+        found = super().consumers(provider)
+        for house in (*self.stages, self.retired):
+            found += house.consumers(provider)
+        return sorted(found, key=lambda fiber: fiber.path, reverse=True)
 
     def provider(self, fiber: Fiber, name: str, realms: dict[str, object] | None = None) -> Entry | None:
         """The service that ``fiber`` would get under ``name`` now; only an active provider counts, or itself."""

@@ -388,3 +388,46 @@ async def test_nothing_is_committed_on_a_root_that_unwinds(root: Context) -> Non
     with pytest.raises(DisposedError):
         beside.commit()
     await beside.rollback()
+
+
+async def test_a_provider_in_force_that_restarts_meanwhile_restarts_its_staged_consumer(root: Context) -> None:
+    lives = iter(["first", "second"])
+    maker = root.plugin(Plugin("maker", lambda ctx: ctx.provide("thing", next(lives))))
+    await settled(root)
+    log = Log()
+    beside = stage(root)
+    new = add(beside, root, Plugin("user", lambda ctx: log.append(ctx.thing), inject=["thing"]))
+    await beside.settle()
+    maker.restart()
+    await settled(root)
+    await beside.settle()
+    assert log == ["first", "second"]
+    beside.commit()
+    assert new.state is State.ACTIVE and new.ctx.thing == "second"
+
+
+async def test_a_provider_that_unloads_waits_for_a_consumer_that_has_been_replaced(root: Context) -> None:
+    log = Log()
+    gate = Gate()
+
+    def old_user(ctx: Context) -> None:
+        async def undo() -> None:
+            await gate.stop()
+            log.append(f"user still reads {ctx.thing}")
+
+        ctx.effect(lambda: undo)
+
+    maker = root.plugin(log.plugin("maker", lambda ctx: ctx.provide("thing", 1) and None))
+    user = root.plugin(Plugin("user", old_user, inject=["thing"]))
+    await settled(root)
+    beside = stage(root)
+    add(beside, root, Plugin("user"), user)
+    await beside.settle()
+    beside.commit()
+    await gate.reached.wait()
+    maker.dispose()
+    await trio.testing.wait_all_tasks_blocked()
+    gate.go.set()
+    await rest(root)
+    await settled(root)
+    assert log == ["+maker", "user still reads 1", "-maker"]

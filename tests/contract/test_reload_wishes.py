@@ -154,3 +154,21 @@ async def test_a_report_says_each_thing_on_a_line_and_whether_all_is_well(slow: 
         heads = [line.partition(":")[0].split(" (")[0] for line in report.lines()]
         assert heads == ["reloaded other", "kept tool as it was"]
         assert not report.ok
+
+
+async def test_a_fault_of_the_reloader_is_raised_to_who_asked_and_harms_nothing_else(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import dsh_runtime.loader.reload.transaction as transaction
+
+    project.config("tool = ./tool.py")
+    project.write("tool.py", TOOL, version=1)
+    async with project.running():
+        with monkeypatch.context() as patch:
+            patch.setattr(transaction, "top_of", lambda fiber: 1 / 0)
+            patch.setattr(transaction.Stage, "affected", lambda stage: [1])
+            with pytest.raises(ExceptionGroup) as caught:
+                await project.save("tool.py", TOOL, version=2)
+            assert caught.group_contains(ZeroDivisionError)
+        assert await project.value() == 1
+        assert (await project.save("tool.py", TOOL, version=3)).ok and await project.value() == 3

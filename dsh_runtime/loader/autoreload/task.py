@@ -67,6 +67,7 @@ class AutoReload:
                 self._changes |= changes
             token.run_sync_soon(self._wake, idempotent=True)
 
+        await self._host.reload.prepare()
         watcher = Watcher(self._folders(), self._files(), take)
         try:
             with watcher:

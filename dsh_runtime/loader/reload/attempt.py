@@ -64,7 +64,7 @@ class Attempt:
         if self._superseded:
             self.wish.earlier += self.reloaded
             return None
-        await self._note()
+        self._note(outlook)
         return self._report()
 
     def _next(self, outlook: Outlook) -> Group | None:
@@ -78,10 +78,10 @@ class Attempt:
         self.restart |= {**outlook.plan.restart, **refused}
         return await look(self.reloader, self.wish, None) if refused else outlook
 
-    async def _note(self) -> None:
-        graph = await self.reloader.graph(self.reloader.host.config)
-        self.reloader.disk.note(graph)
-        self.reloader.cache.forget_others({module.file for module in graph.modules.values()})
+    def _note(self, outlook: Outlook) -> None:
+        """Note which files there are now, for telling new ones."""
+        roots = (one.root for one in outlook.subjects.values() if one.root is not None)
+        self.reloader.disk.note(outlook.graph, roots)
 
     # The config.
 

@@ -54,7 +54,7 @@ class Reloader:
         self._wished = trio.Event()
         self._working = False
         host.ctx.effect(self._stand_in_front)
-        self.disk.note_packages(self._take_roots(host.config))
+        self.disk.note_first(self._take_roots(host.config))
 
     async def changed(self, paths: Iterable[Path]) -> ReloadReport:
         """Reload the plugins that depend on files which were changed, added or deleted, config files included.
@@ -75,6 +75,10 @@ class Reloader:
     async def refresh(self) -> ReloadReport:
         """Reload whatever differs from what is loaded: the config and every source. What SIGHUP asks for."""
         return await self._ask(Wish(config=True, everything=True))
+
+    async def prepare(self) -> None:
+        """Read the sources of all plugins beforehand, so that the first reload need not."""
+        self.disk.note(await self.graph(self.host.config), ())
 
     async def rest(self) -> None:
         """Wait until no reload is under way and every old version has come to rest."""
@@ -104,34 +108,42 @@ class Reloader:
             self._wish = wish
         self._wished.set()
         if not self._working:
+            try:
+                self.host.ctx.start_soon(self._work)
+            except DisposedError:
+                self._wish = None
+                raise
             self._working = True
-            self.host.ctx.start_soon(self._work)
         return await wish
 
     async def _work(self) -> None:
-        wish: Wish | None = None
         try:
             while self._wish is not None:
                 wish, self._wish = self._wish, None
                 self._wished = trio.Event()
-                attempt = Attempt(self, wish)
-                report = await attempt.run()
-                if report is not None:
-                    self._tell(report)
-                    wish.fulfil(report)
-                elif self._wish is not None:
-                    self._wish.take_in(wish)
-                else:
-                    self._wish = wish
-        except BaseException as error:
-            for waiting in (wish, self._wish):
-                if waiting is not None:
-                    waiting.fail(error if isinstance(error, Exception) else DisposedError("the host unwinds"))
-            self._wish = None
-            raise
+                try:
+                    await self._carry_out(wish)
+                except Exception as error:  # A fault of the host's own; what ran goes on as it was.
+                    wish.fail(error)
+                except BaseException:
+                    wish.fail(DisposedError("the host unwinds"))
+                    raise
         finally:
+            if self._wish is not None:
+                self._wish.fail(DisposedError("the host unwinds"))
+            self._wish = None
             self._working = False
             self.host.ctx.fiber.kernel.something_changed()
+
+    async def _carry_out(self, wish: Wish) -> None:
+        report = await Attempt(self, wish).run()
+        if report is not None:
+            self._tell(report)
+            wish.fulfil(report)
+        elif self._wish is not None:
+            self._wish.take_in(wish)
+        else:
+            self._wish = wish
 
     async def watch_for_newer(self, transaction: Transaction) -> None:
         """Supersede a transaction that has had its time, as soon as there is a newer wish."""
@@ -151,6 +163,7 @@ class Reloader:
         reading = GraphReading(self._take_roots(config), dict(sys.modules), self.cache)
         graph = reading.read(READING) or await trio.to_thread.run_sync(reading.read)
         assert graph is not None
+        self.cache.forget_others({module.file for module in graph.modules.values()})
         return graph
 
     def _modules(self) -> list[Module]:

@@ -116,15 +116,11 @@ class Disk:
                 if now is None or (now != known if known is not None else now[0] > self.opened_at):
                     yield module.name
 
-    def note_packages(self, roots: Iterable[str]) -> None:
-        """Note which sources stand in the folders of the plugins' own packages, before anything is known of others."""
-        tops = {root.partition(".")[0] for root in roots}
-        own = [(name, module) for name, module in [*sys.modules.items()] if name.partition(".")[0] in tops]
-        for name, module in own:
-            file = file_of(module)
-            if file is not None and file.endswith(".py"):
-                self._note_first(name, file)
-            if file is not None and hasattr(module, "__path__"):
+    def note_first(self, roots: Iterable[str]) -> None:
+        """Note what the plugins' own packages were loaded from, before anything has been reloaded."""
+        for name, file, package in _own_modules(roots):
+            self._note_first(name, file)
+            if package:
                 folder = os.path.dirname(file)
                 self._listings[folder] = frozenset(
                     source
@@ -132,12 +128,13 @@ class Disk:
                     if (stamp := stamp_of(os.path.join(folder, source))) is not None and stamp[0] <= self.opened_at
                 )
 
-    def note(self, graph: ModuleGraph) -> None:
+    def note(self, graph: ModuleGraph, roots: Iterable[str]) -> None:
         """Note which sources stand in the folders of packages, and what the sources are that nobody has noted."""
         for module in graph.modules.values():
             if module.loose and module.file is not None:
                 self._note_first(module.name, module.file)
         folders = {_folder_of(module) for module in graph.modules.values() if module.loose and module.package}
+        folders |= {os.path.dirname(file) for _, file, package in _own_modules(roots) if package}
         self._listings = {folder: _sources_in(folder) for folder in folders if folder is not None}
 
     def _note_first(self, name: str, file: str) -> None:
@@ -168,11 +165,30 @@ def _may_be_source(path: Path) -> bool:
     return path.suffix == ".py" or (path.suffix == "" and path.is_dir())
 
 
+def _own_modules(roots: Iterable[str]) -> Iterator[tuple[str, str, bool]]:
+    """The loaded modules of some plugins' own packages: name, file, and whether it is a package."""
+    tops = {root.partition(".")[0] for root in roots}
+    for name, module in [*sys.modules.items()]:
+        if name.partition(".")[0] in tops:
+            file = file_of(module)
+            if file is not None and file.endswith(".py"):
+                yield name, file, hasattr(module, "__path__")
+
+
 def _sources_in(folder: str) -> frozenset[str]:
+    """The names of the sources in a folder, and of the folders that may be packages."""
     try:
-        return frozenset(name for name in os.listdir(folder) if _may_be_source(Path(folder, name)))
+        with os.scandir(folder) as entries:
+            return frozenset(entry.name for entry in entries if _is_source(entry))
     except OSError:
         return frozenset()
+
+
+def _is_source(entry: os.DirEntry[str]) -> bool:
+    stem, dot, suffix = entry.name.partition(".")
+    if not stem.isidentifier() or stem == "__pycache__":
+        return False
+    return suffix == "py" or (not dot and entry.is_dir())
 
 
 def _folder_of(module: Module) -> str | None:
