@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "doctor": "dsh_runtime.cli.doctor.command",
     "config": "dsh_runtime.cli.config",
     "new": "dsh_runtime.cli.new.command",
+    "dev": "dsh_runtime.cli.dev.command",
     "mcp": "dsh_runtime.cli.mcp",
     "log": "dsh_runtime.cli.record.log",
     "explain": "dsh_runtime.cli.record.explain",

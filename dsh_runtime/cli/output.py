@@ -76,8 +76,8 @@ class Output:
 
     def show(self, renderable: RenderableType, *, wrap: bool = True) -> None:
         """Print something of rich's; without ``wrap``, the terminal breaks long lines and copies them whole."""
-        with self._console.capture() as captured:
-            self._console.print(renderable, soft_wrap=not wrap)
+        with self.console.capture() as captured:
+            self.console.print(renderable, soft_wrap=not wrap)
         self._write(captured.get())
 
     def status(self, line: str) -> None:
@@ -88,10 +88,11 @@ class Output:
     @property
     def width(self) -> int:
         """The columns of the terminal."""
-        return self._console.width
+        return self.console.width
 
     @property
-    def _console(self) -> Console:
+    def console(self) -> Console:
+        """What draws on the terminal."""
         if self._made is None:
             from rich.console import Console
 

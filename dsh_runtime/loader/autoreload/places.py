@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+from .relevance import SOURCES
+
+MAX_SOURCES: Final = 10_000
 
 Identity: TypeAlias = tuple[int, int]
 """What tells a folder from another one that has come in its place."""
@@ -22,6 +27,20 @@ def stamp_of(file: Path) -> Stamp:
     except (OSError, ValueError):
         return None
     return (found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev)
+
+
+def sources_since(when: int, folders: Iterable[Path]) -> bool:
+    """Whether a source in one of the folders was written after ``when``, in nanoseconds; not too many are looked at."""
+    files = (path for folder in folders for path in _sources_in(folder))
+    stamps = map(stamp_of, itertools.islice(files, MAX_SOURCES))
+    return any(stamp is not None and stamp[0] > when for stamp in stamps)
+
+
+def _sources_in(folder: Path) -> Iterator[Path]:
+    try:
+        yield from (folder / name for name in os.listdir(folder) if name.endswith(SOURCES))
+    except OSError:
+        return
 
 
 def places_of(folders: Iterable[Path]) -> dict[Path, Identity]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +20,7 @@ import trio
 from dsh_runtime.core.errors import DisposedError
 from dsh_runtime.loader.errors import ConfigError, ConfigProblem
 
-from .places import Stamp, stamp_of
+from .places import Stamp, sources_since, stamp_of
 from .watcher import Changes, Watcher, WatchfilesMissingError, load_notify
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _log = logging.getLogger("dsh.host")
 _AT_ONCE: Final = 4
 
 Tell = Callable[["ReloadReport"], None]
+TellMissing = Callable[[frozenset[Path], frozenset[Path]], None]
 
 
 def start_reloading(host: Host) -> None:
@@ -44,17 +46,33 @@ def start_reloading(host: Host) -> None:
 
 
 class AutoReload:
-    """Reloads a host while :meth:`run` runs. ``more`` are folders to watch beside those that the host rests on."""
+    """Reloads a host while :meth:`run` runs.
 
-    def __init__(self, host: Host, *, more: Iterable[Path] = (), tell: Tell | None = None) -> None:
+    ``more`` gives folders to watch beside those that the host rests on, ``tell`` hears of each reload, and
+    ``tell_missing`` of folders that are gone, and of those that are back.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        *,
+        more: Callable[[], frozenset[Path]] = frozenset,
+        tell: Tell | None = None,
+        tell_missing: TellMissing | None = None,
+    ) -> None:
         self._host = host
-        self._more = frozenset(more)
+        self._more = more
         self._tell = tell
+        self._tell_missing = tell_missing
+        self._missing: frozenset[Path] = frozenset()
+        #: Where the problems of the last reload are: what failed to be imported is loaded by nobody.
+        self._trouble: frozenset[Path] = frozenset()
         self._lock = threading.Lock()
         self._changes = Changes()
         self._there = trio.Event()
         self._under_way = 0
         self._told: ReloadReport | None = None
+        self._looked_at = host.opened_at
         #: Of the config's files, those that are as they were when the host read them.
         self._stamps = {file: stamp for file, stamp in self._config_stamps().items() if not _is_newer(stamp, host)}
 
@@ -85,8 +103,11 @@ class AutoReload:
     async def _reload(self, watcher: Watcher, changes: Changes) -> None:
         try:
             report = await self._report(changes)
+            if report is not None:
+                self._trouble = _places_of(report)
+            self._look_for_missing()
             watcher.watch(self._folders(), self._files())
-            if report is not None and self._tell is not None and report is not self._told:
+            if report is not None and not report.empty and self._tell is not None and report is not self._told:
                 self._told = report  # Of what was put together everybody gets one report.
                 self._tell(report)
         except DisposedError:
@@ -104,10 +125,11 @@ class AutoReload:
         reload = self._host.reload
         if not changes.missed:
             return await reload.changed(changes.paths)
-        stamps = self._config_stamps()
-        if stamps == self._stamps and not reload.is_outdated():
+        stamps, looked_at = self._config_stamps(), time.time_ns()
+        newer = await trio.to_thread.run_sync(sources_since, self._looked_at, self._folders())
+        if stamps == self._stamps and not newer and not reload.is_outdated():
             return None
-        self._stamps = stamps
+        self._stamps, self._looked_at = stamps, looked_at
         return await reload.refresh()
 
     def _config_stamps(self) -> dict[Path, Stamp]:
@@ -122,11 +144,22 @@ class AutoReload:
         self._there.set()
 
     def _folders(self) -> frozenset[Path]:
-        return self._host.reload.watched() | self._more
+        return self._host.reload.watched() | self._more() | self._trouble
+
+    def _look_for_missing(self) -> None:
+        missing = frozenset(folder for folder in self._folders() | self._missing if not folder.is_dir())
+        gone, back, self._missing = missing - self._missing, self._missing - missing, missing
+        if (gone or back) and self._tell_missing is not None:
+            self._tell_missing(gone, back)
 
     def _files(self) -> frozenset[Path]:
         config = self._host.config
         return frozenset(Path(os.path.abspath(file)) for file in (*config.sources, *config.value_files))
+
+
+def _places_of(report: ReloadReport) -> frozenset[Path]:
+    problems = [problem for one in report.kept for problem in one.problems]
+    return frozenset(Path(problem.location.file).absolute().parent for problem in problems if problem.location)
 
 
 def _is_newer(stamp: Stamp, host: Host) -> bool:

@@ -154,7 +154,7 @@ class Reloader:
     @staticmethod
     def _tell(report: ReloadReport) -> None:
         for line in report.lines():
-            _log.log(logging.INFO if report.ok else logging.WARNING, "%s", line)
+            _log.log(logging.INFO if report.ok else logging.WARNING, "%s", line, extra={"dsh_reload": True})
 
     # Looking.
 

@@ -1,0 +1,98 @@
+"""The board on one screen, drawn anew whenever something happens. What plugins print and log goes on above it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from dsh_runtime.cli.dev.board import Board, Line, Shown
+from dsh_runtime.cli.dev.calls import Outcome
+from dsh_runtime.cli.dev.plain import STYLES
+from dsh_runtime.cli.output import Output
+from dsh_runtime.cli.text import shortened, visible
+
+_MAX_TEXT: Final = 1_000
+_STATES: Final = {"active": "green", "failed": "red", "not loaded": "red"}
+
+
+class LiveView:
+    """Draws the board."""
+
+    def __init__(self, output: Output, board: Board) -> None:
+        self._board = board
+        self._changes: list[tuple[str, Line]] = []
+        self._live = Live(console=output.console, auto_refresh=False, vertical_overflow="ellipsis")
+
+    def __enter__(self) -> LiveView:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+    def show(self, lines: Iterable[Line]) -> None:
+        """Draw what has happened into the board."""
+        now = time.strftime("%H:%M:%S")
+        self._changes = [*self._changes, *((now, line) for line in lines)][-(self._board.changes.maxlen or 0) :]
+        self._draw()
+
+    def result(self, outcome: Outcome, lines: Iterable[Line]) -> None:
+        """Draw what came of a call in its place."""
+        self._draw()
+
+    def _draw(self) -> None:
+        self._live.update(Group(*self._parts()), refresh=True)
+
+    def _parts(self) -> Iterator[RenderableType]:
+        yield _rule("plugins")
+        yield _plugins(self._board.plugins())
+        if self._board.outcomes:
+            yield _rule("calls")
+            yield from map(_outcome, self._board.outcomes.values())
+        if self._board.errors:
+            yield _rule("errors", "bold red")
+            for texts in self._board.errors.values():
+                yield from (_text(text, "red") for text in texts)
+        yield _rule("changes")
+        for when, line in self._changes:
+            yield Text.assemble((f"{when}  ", "dim"), _text(line.text, STYLES[line.mark]))
+        yield Text("Ctrl-C ends", "dim")
+
+
+def _rule(title: str, style: str = "bold") -> Rule:
+    return Rule(Text(title, style), align="left", style="dim")
+
+
+def _plugins(shown: list[Shown]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    for one in shown:
+        mark = "*" if one.worked_on else " "
+        reloads = f"{one.reloads} reloads" if one.reloads != 1 else "1 reload"
+        grid.add_row(
+            Text.assemble(mark, (visible(one.id), "bold cyan")),
+            Text(one.state, _STATES.get(one.state, "yellow")),
+            _text(", ".join(one.tools)),
+            Text(reloads if one.reloads else "", "dim"),
+        )
+    return grid
+
+
+def _outcome(outcome: Outcome) -> Text:
+    took = (f"  {outcome.milliseconds:.1f} ms", "dim")
+    return Text.assemble(
+        _text(outcome.call.text, "bold"), took, "\n", _text(outcome.text, "" if outcome.ok else "red")
+    )
+
+
+def _text(text: str, style: str = "") -> Text:
+    return Text(visible(shortened(text, _MAX_TEXT)), style)
