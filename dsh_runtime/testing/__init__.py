@@ -12,7 +12,7 @@ from dsh_runtime.testing.arguments import arguments_for
 from dsh_runtime.testing.asserts import assert_denied, assert_failed, assert_ok, assert_told, tell
 from dsh_runtime.testing.calls import Call, call
 from dsh_runtime.testing.clock import VirtualClock
-from dsh_runtime.testing.conformance import PluginChecks
+from dsh_runtime.testing.conformance import PluginChecks, check_plugin
 from dsh_runtime.testing.fakes import Denial, ScriptedApproval, provide
 from dsh_runtime.testing.house import House, Running, open_house
 from dsh_runtime.testing.recorder import Heard, Recorder
@@ -33,6 +33,7 @@ __all__ = [
     "assert_ok",
     "assert_told",
     "call",
+    "check_plugin",
     "open_house",
     "provide",
     "tell",

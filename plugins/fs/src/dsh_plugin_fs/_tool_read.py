@@ -73,7 +73,9 @@ def render(args: Args, value: Any) -> Content:
 
 def present_call(args: Args) -> GenericCall:
     """Show which file is about to be read."""
-    location = FileLocation(args["path"], int(args.get("offset", 1)))
+    offset = int(args.get("offset", 1))
+    # The body refuses an offset in front of the first line; until then there is a view of it, too.
+    location = FileLocation(args["path"], offset if offset >= 1 else None)
     return GenericCall(title=f"Read {args['path']}", kind="read", locations=[location])
 
 
