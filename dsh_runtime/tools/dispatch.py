@@ -277,7 +277,7 @@ class Dispatch:
             raise self._too_late()
         call = self._call
         own = call.signal
-        fused = own if signal is own else LinkedSignal((own, signal))
+        fused = own if signal is own else _fused(own, signal)
         if self._listeners and fused.poll():
             return self._keep(aborted(fused, began=False))
         tool = call.tool
@@ -355,6 +355,13 @@ class Dispatch:
         if not result.is_error and result.concludes_turn:
             self.concluded = True
         return result
+
+
+def _fused(own: LinkedSignal, assigned: AbortSignal) -> LinkedSignal:
+    """The signal that a wrapper has assigned, with the call's own in it."""
+    if type(assigned) is LinkedSignal and assigned._sources[:1] == (own,):
+        return assigned
+    return LinkedSignal((own, assigned))
 
 
 def aborted(

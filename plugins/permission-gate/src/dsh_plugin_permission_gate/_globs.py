@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from attrs import frozen
 from dsh_hookspecs import JsonValue
@@ -19,6 +19,12 @@ class Cover(IntEnum):
     NONE = 0
     PART = 1
     WHOLE = 2
+
+
+#: The members as plain names: each call looks several times, and an attribute of an enum costs four names.
+NONE: Final = Cover.NONE
+PART: Final = Cover.PART
+WHOLE: Final = Cover.WHOLE
 
 
 class ValueGlobs(Protocol):
@@ -66,7 +72,7 @@ class TextGlobs:
 
     def cover(self, value: JsonValue) -> Cover:
         if isinstance(value, str):
-            return Cover.WHOLE if self._globs.match(value) else Cover.NONE
+            return WHOLE if self._globs.match(value) else NONE
         return _level([self._globs.match(form) for form in text_forms(value)])
 
 
@@ -93,14 +99,14 @@ def together(covers: Iterable[Cover]) -> Cover:
     """The cover of several values that a rule looks at in one place: none if there are none."""
     seen = set(covers)
     if len(seen) > 1:
-        return Cover.PART
-    return seen.pop() if seen else Cover.NONE
+        return PART
+    return seen.pop() if seen else NONE
 
 
 def _level(hits: Sequence[bool]) -> Cover:
     if False not in hits:
-        return Cover.WHOLE
-    return Cover.PART if True in hits else Cover.NONE
+        return WHOLE
+    return PART if True in hits else NONE
 
 
 def globs(sources: Iterable[str]) -> Globs:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from attrs import frozen
 from dsh_hookspecs import JsonValue
 
-from dsh_plugin_permission_gate._globs import Cover, Globs, ValueGlobs, together
+from dsh_plugin_permission_gate._globs import NONE, PART, WHOLE, Cover, Globs, ValueGlobs, together
 from dsh_plugin_permission_gate._select import ArgumentPath
 
 Action: TypeAlias = Literal["allow", "deny", "ask"]
@@ -39,13 +39,14 @@ class Rule:
     def cover(self, tool: str, arguments: JsonValue) -> Cover:
         """How far a call is covered: as far as the condition that fits it least."""
         if not self.tools.match(tool):
-            return Cover.NONE
-        least = Cover.WHOLE
+            return NONE
+        least = WHOLE
         for condition in self.conditions:
             cover = condition.cover(arguments)
-            least = min(least, cover)
-            if not least:
-                break
+            if cover is NONE:
+                return cover
+            if cover is PART:
+                least = cover
         return least
 
 

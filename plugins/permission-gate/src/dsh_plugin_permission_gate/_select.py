@@ -46,6 +46,8 @@ class ArgumentPath:
 
     def values(self, arguments: JsonValue) -> Sequence[JsonValue]:
         """Every value at this path; none where the arguments do not have it."""
+        if isinstance(arguments, dict) and len(self.steps) == 1 and isinstance(name := self.steps[0], str):
+            return [arguments[name]] if name in arguments else []
         found: list[JsonValue] = [arguments]
         for step in self.steps:
             found = [inner for value in found for inner in _take(step, value)]

@@ -11,6 +11,7 @@ from attrs import evolve, field, frozen
 from attrs.validators import ge, gt
 from dsh_hookspecs import (
     UNSET,
+    Accept,
     Block,
     CodeDispatchLog,
     Content,
@@ -62,7 +63,15 @@ async def apply(ctx: Context, config: Config) -> None:
     )
 
     async def review(exec: ToolExecution, result: ToolExecutionResult, next: NextPolicy) -> PostToolDecision:
-        return await _reviewed(spiller, exec, result, await next())
+        decision = await next()
+        if (
+            isinstance(decision, Accept)
+            and decision.content is None
+            and decision.value is UNSET
+            and spiller.fits(result.content)
+        ):
+            return decision
+        return await _reviewed(spiller, exec, result, decision)
 
     async def log(dispatch: CodeDispatchLog, next: NextContent) -> Content:
         return await spiller.content(await next(), dispatch.sub_call_id)

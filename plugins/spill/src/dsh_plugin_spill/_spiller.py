@@ -32,6 +32,16 @@ class Spiller:
     readable: bool
     mask: Callable[[str], str]
 
+    def fits(self, content: Content) -> bool:
+        """A quick look that clears most contents: whether they are texts, and small whatever they are made of."""
+        size = 0
+        for block in content:
+            text = block.get("text")
+            if type(text) is not str or block["type"] != "text":
+                return False
+            size += len(text) if text.isascii() else 4 * len(text)
+        return size <= self.budget
+
     async def content(self, content: Content, call_id: str) -> Content:
         """``content`` within the budget; the very same content if it is."""
         bounded = [self._bounded(block) for block in content]

@@ -18,7 +18,6 @@ from dsh_hookspecs import (
 )
 
 from dsh_plugin_timeout._budget import Budgets, Config, budgets_of
-from dsh_plugin_timeout._deadline import Deadline
 from dsh_plugin_timeout._result import timed_out
 from dsh_plugin_timeout._running import Deadlines
 
@@ -32,7 +31,9 @@ NextChannel: TypeAlias = Callable[[], Awaitable[ApprovalOutcome]]
 
 def apply(ctx: Context, config: Config) -> None:
     """Wrap every call that has a deadline, and hold the deadlines around a call that a person is asked about."""
-    budgets, deadlines = budgets_of(config), Deadlines()
+    import trio
+
+    budgets, deadlines = budgets_of(config), Deadlines(trio.lowlevel.current_clock().current_time)
 
     def limit(exec: ToolDispatchExecution, next: Next) -> Awaitable[ToolExecutionResult]:
         deadlines.note(exec)
@@ -55,9 +56,9 @@ async def _run(deadlines: Deadlines, exec: ToolDispatchExecution, seconds: float
     The call's own signal stays in. What lies behind is never left running: the result of a late body is replaced once
     it has come.
     """
-    deadline = Deadline(exec.token, seconds, exec.signal)
-    exec.signal = AbortSignal.any([exec.signal, deadline.signal])
-    deadlines.start(deadline)
+    caller = exec.signal
+    deadline = deadlines.start(exec.token, seconds, caller)
+    exec.signal = AbortSignal.any((caller, deadline.signal))
     try:
         result = await next()
     finally:

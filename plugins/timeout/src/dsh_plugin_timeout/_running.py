@@ -17,13 +17,14 @@ from weakref import WeakKeyDictionary
 
 from dsh_hookspecs import AbortSignal, ExecutionToken, ToolExecution
 
-from dsh_plugin_timeout._deadline import Deadline, now
+from dsh_plugin_timeout._deadline import Clock, Deadline
 
 
 class Deadlines:
     """The deadlines of the calls that are running, and which call is nested in which."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Clock) -> None:
+        self._now = now
         self._running: set[Deadline] = set()
         self._parents: WeakKeyDictionary[ExecutionToken, ExecutionToken] = WeakKeyDictionary()
         self._set_for = math.inf
@@ -35,10 +36,13 @@ class Deadlines:
         if call.parent is not None:
             self._parents[call.token] = call.parent
 
-    def start(self, deadline: Deadline) -> None:
-        """Watch a deadline from now on."""
+    def start(self, token: ExecutionToken, seconds: float, caller: AbortSignal) -> Deadline:
+        """A deadline that runs from now on."""
+        deadline = Deadline(token, seconds, caller, self._now)
         self._running.add(deadline)
-        self._set_timer(deadline.due)
+        if deadline.due < self._set_for:
+            self._set_timer(deadline.due)
+        return deadline
 
     def finish(self, deadline: Deadline) -> None:
         """Watch a deadline no longer."""
@@ -76,7 +80,7 @@ class Deadlines:
         if due < self._set_for:
             self._clear_timer()
             self._set_for = due
-            self._stop_timer = AbortSignal.timeout(max(due - now(), 0)).add_callback(self._tick)
+            self._stop_timer = AbortSignal.timeout(max(due - self._now(), 0)).add_callback(self._tick)
 
     def _clear_timer(self) -> None:
         stop, self._stop_timer, self._set_for = self._stop_timer, None, math.inf
@@ -87,5 +91,5 @@ class Deadlines:
         self._stop_timer, self._set_for = None, math.inf
         for deadline in tuple(self._running):
             deadline.check()
-        time = now()
+        time = self._now()
         self._set_timer(min((deadline.due for deadline in self._running if deadline.due > time), default=math.inf))
