@@ -7,6 +7,7 @@ import os
 import pty
 import queue
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -308,7 +309,7 @@ def test_one_screen_on_a_terminal(tmp_path: Path) -> None:
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(tmp_path)
-        os.environ.update(TERM="xterm", COLUMNS="100", LINES="40")
+        os.environ.update(TERM="xterm", COLUMNS="400", LINES="40")
         os.execv(DSH_RUN, [DSH_RUN, "dev", "hello.py", *CALL])
     seen = _read_until(terminal, "Hello, Ada!")
     assert re.search(r"\*hello +active +hello", seen)
@@ -327,6 +328,7 @@ def _read_until(terminal: int, wanted: str | None) -> str:
     """What comes from a terminal, to its end without ``wanted``."""
     said = b""
     while wanted is None or wanted not in said.decode(errors="replace"):
+        assert select.select([terminal], [], [], PATIENCE)[0], said
         try:
             said += os.read(terminal, 65_536)
         except OSError:  # The other end has gone.
