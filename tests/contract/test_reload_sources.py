@@ -59,15 +59,19 @@ async def test_an_edit_of_a_sub_module_counts_whatever_cached_bytecode_says(pack
         assert package.log == ["one", "two"]
 
 
-async def test_a_package_comes_afresh_as_a_whole_so_that_versions_share_nothing(package: Project) -> None:
+async def test_a_package_comes_afresh_as_a_whole_so_that_versions_share_nothing(project: Project) -> None:
     """A registry that sub-modules fill when they are imported would hold the entries of both versions."""
-    package.write("rk_pack/registry.py", "found = []\n")
-    deep = "from rk_pack.registry import found\nfound.append(1)\nWORD = len(found)\n"
-    package.write("rk_pack/deep.py", deep)
-    async with package.running():
-        await package.save("rk_pack/deep.py", deep + "\n")
-        await package.save("rk_pack/mid.py", "from rk_pack.deep import WORD as word\n\n")
-        assert package.log == [1, 1, 1]
+    deep = "from rk_whole.registry import found\nfound.append(1)\nWORD = len(found)\n"
+    main = "from rk_notes import log\nfrom rk_whole.deep import WORD\n\ndef apply(ctx):\n    log.append(WORD)\n"
+    project.config("whole = rk_whole.main")
+    project.write("rk_whole/__init__.py", "")
+    project.write("rk_whole/registry.py", "found = []\n")
+    project.write("rk_whole/deep.py", deep)
+    project.write("rk_whole/main.py", main)
+    async with project.running():
+        await project.save("rk_whole/deep.py", deep + "\n")
+        await project.save("rk_whole/main.py", main + "\n")
+        assert project.log == [1, 1, 1]
 
 
 async def test_a_sub_module_that_is_added_renamed_or_deleted_counts(package: Project) -> None:
@@ -211,6 +215,10 @@ async def test_plugins_of_one_package_are_reloaded_apart(project: Project) -> No
         report = await project.save("rk_both/one.py", USER, name="one", imports="from . import shared", value="1")
         assert ids(report.reloaded) == ["one"]
         assert sys.modules["rk_both.two"] is two and sys.modules["rk_both.shared"] is shared
+        one = sys.modules["rk_both.one"]
+        assert not (await project.save("rk_both/one.py", "def apply(:\n")).ok
+        assert sys.modules["rk_both.one"] is one is sys.modules["rk_both"].one
+        await project.save("rk_both/one.py", USER, name="one", imports="from . import shared", value="1")
         report = await project.save("rk_both/shared.py", "VALUE = 1\n")
         assert ids(report.reloaded) == ["one", "two"]
 

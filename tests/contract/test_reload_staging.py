@@ -251,6 +251,10 @@ async def test_a_scope_that_the_new_version_opens_too_goes_over_to_it_with_its_g
     entries = root.fiber.ledger.resolve("table", ("agent",))
     assert {entry.value for entry in entries} == {new, "guest's"}
     assert root.fiber.kernel.scopes.chain("below") == ("below", "agent")
+    owner = root.fiber.kernel.scopes.owner("agent")
+    assert owner is not None and owner.fiber is new and list(owner.guests) == [guest]
+    await guest.dispose()
+    assert not owner.guests and root.fiber.kernel.scopes.is_open("agent")
     await new.dispose()
     for key in ("agent", "below"):
         with pytest.raises(ScopeClosedError):

@@ -166,49 +166,57 @@ async def test_when_the_old_version_does_not_come_back_either_the_gate_closes_an
         assert await holding.value() == 1 and holding.log[-1] == ("version", 3)
 
 
-async def test_a_call_under_way_and_its_sub_calls_end_before_the_old_version_stops(holding: Project) -> None:
-    holding.write(
-        "tool.py",
-        """
-        import rk_notes
-        from dsh_runtime import AbortController, ToolExecutionInput, ToolOutput, define_tool
+async def test_a_call_under_way_ends_with_its_sub_calls_before_anything_of_the_old_version_is_gone(
+    project: Project,
+) -> None:
+    source = """
+    import rk_notes
+    from rk_notes import log
+    from dsh_runtime import AbortController, ToolExecutionInput, ToolOutput, define_tool, hookimpl
 
-        inject = ["tools"]
+    inject = ["tools"]
+    reload_policy = "stop-first"
 
-        def apply(ctx):
-            async def outer(args, exec):
-                await rk_notes.gate.stop()
-                signal = AbortController().signal
-                call = ToolExecutionInput("sub", "version", {}, signal, parent=exec.token, root_call_id="outer")
-                return (await ctx.tools.execute(call)).value
+    def apply(ctx):
+        async def outer(args, exec):
+            await rk_notes.gate.stop()
+            signal = AbortController().signal
+            call = ToolExecutionInput("sub", "inner", {{}}, signal, parent=exec.token, root_call_id="outer")
+            return (await ctx.tools.execute(call)).value
 
-            async def version(args, exec):
-                return 1
+        async def inner(args, exec):
+            return {version}
 
-            for name, execute in (("outer", outer), ("version", version)):
-                ctx.tools.register(define_tool(
-                    name=name, description="d", parameters={}, output=ToolOutput(schema={"type": "integer"}),
-                    execute=execute,
-                ))
-        """,
-    )
-    async with holding.running() as host:
+        for name, execute in (("outer", outer), ("inner", inner)):
+            ctx.tools.register(define_tool(
+                name=name, description="d", parameters={{}}, output=ToolOutput(schema={{"type": "integer"}}),
+                execute=execute,
+            ))
+        ctx.effect(lambda: lambda: log.append("-{version}"))
+
+    @hookimpl
+    async def tools_pre_execute(exec, next):
+        log.append((exec.name, {version}))
+        return await next()
+    """
+    project.notes.gate = gate = Gate()
+    project.config("tools = ./tools.py")
+    project.write("tools.py", source, version=1)
+    async with project.running() as host:
         values: list[Any] = []
         async with trio.open_nursery() as nursery:
 
             async def call() -> None:
-                values.append(await holding.value("outer"))
+                values.append(await project.value("outer"))
 
             nursery.start_soon(call)
-            await holding.notes.gate.reached.wait()
-            nursery.start_soon(lambda: holding.save("holder.py", HOLDER, version=2, then=""))
+            await gate.reached.wait()
+            nursery.start_soon(lambda: project.save("tools.py", source, version=2))
             await trio.testing.wait_all_tasks_blocked()
-            assert host.ctx.fiber.kernel.held is not None and "-1" not in holding.log
-            holding.notes.gate.go.set()
-        assert values == [1]
-        assert [entry for entry in holding.log if entry in ("-1", "+2") or isinstance(entry, tuple)] == [
-            ("outer", 1), ("version", 1), "-1", "+2",
-        ]  # fmt: skip
+            assert host.ctx.fiber.kernel.held is not None
+            gate.go.set()
+        assert values == [1] and project.log == [("outer", 1), ("inner", 1), "-1"]
+        assert await project.value("inner") == 2
 
 
 async def test_it_keeps_its_place_among_the_listeners_and_in_the_order_of_unloading(project: Project) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import weakref
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ import trio
 import trio.testing
 from reload_kit import TOOL, Project, ids
 
-from dsh_runtime import State
+from dsh_runtime import AbortController, State, ToolExecutionInput
 
 POLICY = """
 from rk_notes import log
@@ -350,3 +352,96 @@ async def test_an_old_version_that_goes_on_in_a_call_past_the_deadline_is_aborte
         await host.reload.rest()
         assert trio.current_time() - began == 5
         assert results[0].error.info.code == "ABORTED" and "'tool' unloads" in results[0].error.message
+
+
+async def test_a_person_who_is_being_asked_answers_on_the_channel_that_asked(project: Project) -> None:
+    """The channel's old version is not undone while its question is open."""
+    from core_kit import Gate
+
+    channel = """
+    import rk_notes
+    from rk_notes import log
+
+    def apply(ctx):
+        ctx.on("approval/request", ask)
+        ctx.effect(lambda: lambda: log.append("channel {version} closed"))
+
+    async def ask(request, next):
+        await rk_notes.gate.stop()
+        log.append("answered on {version}")
+        return "allowed-once"
+    """
+    asks = "from dsh_runtime import Ask, hookimpl\n\n@hookimpl\ndef tools_pre_execute(exec):\n    return Ask('sure?')\n"
+    project.notes.gate = gate = Gate()
+    project.config("asks = ./asks.py", "channel = ./channel.py", "tool = ./tool.py")
+    project.write("asks.py", asks)
+    project.write("channel.py", channel, version=1)
+    project.write("tool.py", TOOL, version=1)
+    async with project.running() as host:
+        agent = host.ctx.scope()
+        values: list[Any] = []
+
+        async def call() -> None:
+            signal = AbortController().signal
+            result = await host.ctx.tools.execute(ToolExecutionInput("c", "version", {}, signal, agent=agent.key))
+            values.append(result.value)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(call)
+            await gate.reached.wait()
+            assert (await project.save("channel.py", channel, version=2)).ok
+            await trio.testing.wait_all_tasks_blocked()
+            assert "channel 1 closed" not in project.log
+            gate.go.set()
+        await host.reload.rest()
+        assert values == [1] and project.log[-2:] == ["answered on 1", "channel 1 closed"]
+
+
+async def test_a_scope_that_makes_no_call_any_more_keeps_no_old_version_alive(project: Project) -> None:
+    project.config("tool = ./tool.py")
+    project.write("tool.py", TOOL, version=1)
+    async with project.running() as host:
+        agent = host.ctx.scope()
+        call = ToolExecutionInput("c", "version", {}, AbortController().signal, agent=agent.key)
+        assert (await host.ctx.tools.execute(call)).value == 1
+        old = weakref.ref(project.fiber("tool"))
+        await project.save("tool.py", TOOL, version=2)
+        await host.reload.rest()
+        await trio.testing.wait_all_tasks_blocked()
+        gc.collect()
+        assert old() is None and await project.value() == 2
+
+
+async def test_a_sub_call_of_a_call_in_flight_hears_the_new_policy_and_not_both(project: Project) -> None:
+    from core_kit import Gate
+
+    outer = """
+    import rk_notes
+    from dsh_runtime import AbortController, ToolExecutionInput, ToolOutput, define_tool
+
+    inject = ["tools"]
+
+    def apply(ctx):
+        async def outer(args, exec):
+            await rk_notes.gate.stop()
+            call = ToolExecutionInput("s", "version", {}, AbortController().signal, parent=exec.token)
+            return (await ctx.tools.execute(call)).value
+
+        ctx.tools.register(define_tool(
+            name="outer", description="d", parameters={}, output=ToolOutput(schema={"type": "integer"}), execute=outer,
+        ))
+    """
+    project.notes.gate = gate = Gate()
+    project.config("policy = ./policy.py", "tool = ./tool.py", "outer = ./outer.py")
+    policy = POLICY.replace("{name}", "{{exec.name}}").replace('log.append("', 'log.append(f"')
+    project.write("policy.py", policy, version=1)
+    project.write("tool.py", TOOL, version=1)
+    project.write("outer.py", outer)
+    async with project.running(), trio.open_nursery() as nursery:
+        nursery.start_soon(project.value, "outer")
+        await gate.reached.wait()
+        project.log.clear()
+        await project.save("policy.py", policy, version=2)
+        gate.go.set()
+        await project.host.reload.rest()
+        assert project.log == ["version 2"]

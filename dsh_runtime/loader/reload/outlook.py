@@ -12,7 +12,7 @@ from attrs import frozen
 from .edit import Edit, why_changed
 from .graph import ModuleGraph
 from .plan import RETRIED, Candidate, Group, Plan, make_plan
-from .survey import Subject, candidate_of, refusal_of, subjects_of, users_of
+from .survey import Newcomers, Subject, candidate_of, refusal_of, subjects_of, users_of
 
 if TYPE_CHECKING:
     from .reloader import Reloader
@@ -109,10 +109,10 @@ def _changed(
 
 
 def _named(reloader: Reloader, paths: Iterable[Path], graph: ModuleGraph) -> Iterator[str]:
-    by_file = graph.by_file()
+    by_file, newcomers = graph.by_file(), Newcomers(reloader.disk, graph)
     for path in paths:
         loaded = by_file.get(os.path.realpath(path))
         if loaded:
             yield from (module.name for module in loaded)
         else:
-            yield from reloader.disk.concerned_by_new(path, graph)
+            yield from newcomers.concerned(path)

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from attrs import define, field, frozen
 
@@ -16,6 +16,7 @@ from dsh_runtime.core.staging import family, top_of
 from dsh_runtime.loader.host import LoadedPlugin
 from dsh_runtime.loader.model import HostConfig, PluginRow
 from dsh_runtime.loader.ownership import module_of
+from dsh_runtime.loader.record import RECORD
 
 from .graph import Module, ModuleGraph, Stamp, file_of, stamp_of
 from .member import Anchor, anchor_of_object, anchor_of_row
@@ -23,6 +24,9 @@ from .plan import Candidate
 
 if TYPE_CHECKING:
     from dsh_runtime.loader.host import Host
+
+
+OWN: Final = "it is the host's own"
 
 
 @frozen(eq=False)
@@ -85,7 +89,8 @@ def candidate_of(subject: Subject, graph: ModuleGraph) -> Candidate:
     """A plugin as the plan sees it."""
     module = graph.modules.get(subject.root or "")
     sourced = subject.anchor is not None and (subject.row is not None or (module is not None and module.loose))
-    return Candidate(subject.id, subject.root, sourced, users_of(subject.fiber), refusal_of(subject.fiber))
+    refuses = OWN if subject.row is None and subject.id == RECORD else refusal_of(subject.fiber)
+    return Candidate(subject.id, subject.root, sourced, users_of(subject.fiber), refuses)
 
 
 def refusal_of(fiber: Fiber | None) -> str | None:
@@ -143,20 +148,39 @@ class Disk:
             if stamp is not None and stamp[0] <= self.opened_at:
                 self._first[name] = stamp
 
-    def concerned_by_new(self, path: Path, graph: ModuleGraph) -> frozenset[str]:
-        """The modules that a file which nobody has loaded concerns: its package, and those that would import it."""
-        if not _may_be_source(path):
-            return frozenset()
-        folder, name = os.path.split(os.path.realpath(path))
-        if name == "__init__.py":
-            folder, name = os.path.split(folder)
-        stem = name.removesuffix(".py")
-        loose = [module for module in graph.modules.values() if module.loose]
-        found = {module.name for module in loose if any(_provides(folder, stem, wanted) for wanted in module.missing)}
+    def is_new(self, file: str) -> bool:
+        """Whether a source is there that was not when its folder was last looked at."""
+        folder, name = os.path.split(file)
         known = self._listings.get(folder)
-        if path.exists() and (known is None or name not in known):
-            found |= {module.name for module in loose if module.package and _folder_of(module) == folder}
-        return frozenset(found)
+        return os.path.exists(file) and (known is None or name not in known)
+
+
+class Newcomers:
+    """What files that nobody has loaded concern: the package that they stand in, and who would import them."""
+
+    def __init__(self, disk: Disk, graph: ModuleGraph) -> None:
+        self._disk = disk
+        self._wanted: dict[str, list[tuple[str, str]]] = {}
+        self._packages: dict[str | None, list[str]] = {}
+        for module in graph.modules.values():
+            if module.loose:
+                for wanted in module.missing:
+                    self._wanted.setdefault(wanted.rpartition(".")[2], []).append((wanted, module.name))
+                if module.package:
+                    self._packages.setdefault(_folder_of(module), []).append(module.name)
+
+    def concerned(self, path: Path) -> Iterator[str]:
+        """The modules that a new, changed or deleted file concerns."""
+        if not _may_be_source(path):
+            return
+        file = os.path.realpath(path)
+        source = os.path.dirname(file) if path.name == "__init__.py" else file
+        folder, name = os.path.split(source)
+        for wanted, module in self._wanted.get(name.removesuffix(".py"), ()):
+            if _stands_in(folder, wanted.rpartition(".")[0]):
+                yield module
+        if self._disk.is_new(source):
+            yield from self._packages.get(folder, ())
 
 
 def _may_be_source(path: Path) -> bool:
@@ -195,13 +219,10 @@ def _folder_of(module: Module) -> str | None:
     return os.path.dirname(module.file) if module.file is not None else None
 
 
-def _provides(folder: str, stem: str, wanted: str) -> bool:
-    """Whether a source called ``stem`` in ``folder`` would be the module ``wanted``."""
-    parent, _, name = wanted.rpartition(".")
-    if name != stem:
-        return False
+def _stands_in(folder: str, package: str) -> bool:
+    """Whether the modules of a package, or top-level ones, are looked for in a folder."""
     try:
-        folders = list(getattr(sys.modules.get(parent), "__path__", ())) if parent else sys.path
+        folders = list(getattr(sys.modules.get(package), "__path__", ())) if package else sys.path
     except Exception:  # A namespace package whose parent is gone.
         return False
     return any(os.path.realpath(one) == folder for one in folders)

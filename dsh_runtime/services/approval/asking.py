@@ -21,6 +21,7 @@ from dsh_runtime.core.events import Listener, emit, waterfall
 from dsh_runtime.services.approval.desk import Desk
 
 if TYPE_CHECKING:
+    from dsh_runtime.core.fiber import Fiber
     from dsh_runtime.core.kernel import Kernel
 
 Decision: TypeAlias = ApprovalOutcome | Literal["failed"]
@@ -42,6 +43,10 @@ class Asking:
         self._channels = kernel.events.listeners(REQUEST, hearing)
         self._asked = kernel.events.listeners("approval/asked", hearing)
         self._decided = kernel.events.listeners("approval/decided", hearing)
+
+    def is_heard_by(self, fiber: Fiber) -> bool:
+        """Whether a channel of this plugin is asked, or may be."""
+        return any(listener.fiber is fiber for listener in self._channels)
 
     def leave_unasked(self) -> ApprovalOutcome:
         """Decide without asking anybody."""

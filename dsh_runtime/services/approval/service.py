@@ -10,8 +10,9 @@ The deadline goes by the event loop's clock, which only runs forward.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
+import trio
 from attrs import evolve, frozen
 from dsh_hookspecs import ApprovalOutcome, ApprovalRequest, HarnessError
 
@@ -21,6 +22,9 @@ from dsh_runtime.core.services import Service
 from dsh_runtime.services.approval.asking import REQUEST, Asking
 from dsh_runtime.services.approval.desk import OFFER, Desk, Offer, PendingApproval
 from dsh_runtime.tools.execution import digest_of
+
+if TYPE_CHECKING:
+    from dsh_runtime.core.fiber import Fiber
 
 Policy: TypeAlias = Literal["ask", "never"]
 Undo: TypeAlias = Callable[[], None]
@@ -48,11 +52,15 @@ class Approval(Service):
     def __init__(self, settings: ApprovalSettings | None = None) -> None:
         self._settings = settings if settings is not None else ApprovalSettings()
         self._desk: Desk
+        #: The questions that are open, and when each is over.
+        self._open: dict[Asking, trio.Event] = {}
 
     def start(self) -> None:
         """Set up the desk."""
         self._desk = Desk(self.ctx.fiber.kernel)
         self.ctx.effect(self._desk.open)
+        kernel = self.ctx.fiber.kernel
+        self.ctx.effect(lambda: kernel.add_drainer(self._drain))
 
     def take_up(self, settings: ApprovalSettings) -> None:
         """Ask, from the next request on, as other settings say."""
@@ -63,12 +71,25 @@ class Approval(Service):
         asking = Asking(self.ctx.fiber.kernel, _bound(request, self._settings.timeout), self._desk)
         if self._settings.policy == "never":
             return asking.leave_unasked()
-        return await asking.outcome()
+        over = self._open[asking] = trio.Event()
+        try:
+            return await asking.outcome()
+        finally:
+            del self._open[asking]
+            over.set()
 
     def has_channel(self) -> bool:
         """Whether the host has somebody to ask. A listener in front of the others (``prepend``) only wraps them."""
         listeners = self.ctx.fiber.kernel.ledger.resolve(listener_table(REQUEST), (None,))
         return any(entry.band != FIRST for entry in listeners) or self._desk.is_attended(())
+
+    async def _drain(self, fiber: Fiber) -> None:
+        """Let the channels of a plugin that unloads have their answers, up to a deadline."""
+        tools = self.ctx.get("tools")
+        with trio.move_on_after(tools.machine.settings.drain_timeout if tools is not None else 0):
+            for asking, over in [*self._open.items()]:
+                if asking.is_heard_by(fiber):
+                    await over.wait()
 
     # Answers from outside the chain.
 
