@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from dsh_runtime.cli.errors import CliError
 from dsh_runtime.loader.autoreload import without_reload
 from dsh_runtime.loader.code_mode import for_people
+from dsh_runtime.loader.errors import ConfigError
 from dsh_runtime.loader.find import find_config
 from dsh_runtime.loader.load import load_config
 from dsh_runtime.loader.model import HostConfig, PluginRow
@@ -42,8 +44,13 @@ def with_target(config: HostConfig, target: DevTarget) -> HostConfig:
 
 def _file(explicit: str | None, *, needed: bool) -> Path | None:
     """The config file; where none is needed, one that stands in the current folder."""
-    if needed or explicit is not None:
+    if explicit is not None:
         return find_config(explicit)
+    if needed:
+        try:
+            return find_config()
+        except ConfigError as error:
+            raise CliError(f"{error}; or give the path of a plugin: dsh-run dev PATH") from error
     here = Path("dsh.toml")
     return here if here.is_file() else None
 

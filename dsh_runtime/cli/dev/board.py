@@ -60,8 +60,7 @@ class Board:
         """Take in what a reload did."""
         for one in report.reloaded:
             self._reloads[one.id] = self._reloads.get(one.id, 0) + 1
-        healed = [one.id for one in report.reloaded] + [*report.added, *report.removed]
-        self.errors = {} if report.ok else {who: what for who, what in self.errors.items() if who not in healed}
+        self.errors = {who: what for who, what in self.errors.items() if self._stands(who)}
         self.errors |= {one.id: tuple(map(author_line, one.problems)) for one in report.kept}
         self.errors |= {one.subject: (f"restart: {one.why}",) for one in report.restart}
         if report.problems:
@@ -94,6 +93,13 @@ class Board:
             for plugin in self.host.plugins
             if plugin.row is not None
         ]
+
+    def _stands(self, who: str) -> bool:
+        """Whether what was wrong still is, though nobody has told of it again."""
+        if who == _CONFIG:
+            return self.host.reload.config_failed
+        inactive = any(plugin.id == who and why_not_active(plugin) for plugin in self.host.plugins)
+        return inactive or who in self.host.reload.failed
 
     def _note(self, lines: list[Line]) -> list[Line]:
         self.changes.extend(lines)
