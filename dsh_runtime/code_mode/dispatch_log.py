@@ -1,8 +1,8 @@
 """The record of a program's sub-calls: that each begins, and what the log is to keep of its end.
 
 What is kept passes the ``tools/code-dispatch-log`` waterfall first. A listener that fails, takes too long or gives
-what is no content leaves the original. The events are written in their turn: a start is committed with the sub-call
-itself, before any policy sees it, an end with the outer call's result at the latest.
+what is no content leaves the original. The events cost no commit of their own: a start is committed with the sub-call
+itself, before any policy sees it, an end with the next record, the outer call's result at the latest.
 """
 
 from __future__ import annotations

@@ -118,11 +118,17 @@ class Journal:
         self._post(request.exec, ApprovalDecided(digest=request.digest, outcome=outcome, channel=channel))
 
     def code_dispatch_start(self, exec: ToolExecution, sub_call_id: str, name: str) -> None:
-        """Write, in its turn, that a program calls a tool; committed with that call at the latest."""
-        self._post(exec, CodeDispatchStart(sub_call_id=sub_call_id, name=name))
+        """Write, in its turn, that a program calls a tool; committed with that call."""
+        call = self._calls.get(exec.token)
+        if call is not None and self.store.usable:
+            event = CodeDispatchStart(sub_call_id=sub_call_id, name=name)
+            self.store.hold(self._row(call.session, call.seq, event, self.scribe.now(event)))
 
     async def code_dispatch(self, dispatch: CodeDispatchLog) -> None:
-        """Write, in its turn, that a call of a program has ended; committed with the outer result at the latest."""
+        """Write, in its turn, that a call of a program has ended; committed with the next record that comes.
+
+        That is the result of the outer call at the latest.
+        """
         call = self._calls.get(dispatch.exec.token)
         if call is None:
             return
@@ -132,7 +138,7 @@ class Journal:
         if self.store.crowded:
             await self.store.room()
         if self.store.usable:
-            self.store.post(self._row(call.session, call.seq, event, encoded))
+            self.store.hold(self._row(call.session, call.seq, event, encoded))
 
     def plugin_state(self, fiber: Any, previous: str) -> None:
         """Write, in its turn, that a plugin went from one state to another. A closed or broken log hears no more."""

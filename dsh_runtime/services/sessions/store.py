@@ -70,6 +70,7 @@ class Store:
         self._crowd = trio.lowlevel.ParkingLot()
         self._queue: SimpleQueue[_Entry | _Close] = SimpleQueue()
         self._hurry = threading.Event() if gather else None
+        self._held: list[_Entry] = []
         self._token = trio.lowlevel.current_trio_token()
         self._broken: str | None = None
         self._closed = False
@@ -119,6 +120,14 @@ class Store:
         self._check()
         self._put(_Entry(row, None, None, len(row[9])))
 
+    def hold(self, row: Row) -> None:
+        """Commit a record together with the next one: it wakes nobody, and costs no commit of its own."""
+        self._check()
+        self._held.append(_Entry(row, None, None, len(row[9])))
+        self._room -= len(row[9])
+        if self._room < 0:
+            self._release()
+
     def post_made(self, make: Maker, size: int) -> None:
         """Commit, in its turn, the record that ``make`` gives in the writer's thread; ``size`` is what it counts as."""
         self._check()
@@ -144,6 +153,7 @@ class Store:
     async def close(self) -> None:
         """Commit what is queued, close the connection, and wait until the thread has ended."""
         self._closed = True
+        self._release()
         self._queue.put(_Close())
         if self._hurry is not None:
             self._hurry.set()
@@ -157,7 +167,14 @@ class Store:
         if self._closed:
             raise LogError(f"session log {str(self.path)!r}: it is closed and takes no more records")
 
+    def _release(self) -> None:
+        for entry in self._held:
+            self._queue.put(entry)
+        self._held.clear()
+
     def _put(self, entry: _Entry) -> None:
+        if self._held:
+            self._release()
         self._room -= entry.size
         self._queue.put(entry)
         if self._hurry is not None and (entry.task is not None or self._room < 0):

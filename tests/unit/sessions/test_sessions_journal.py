@@ -123,6 +123,28 @@ async def test_the_calls_of_a_program_are_framed(sessions: Any, path: Path) -> N
     assert end.payload == {"sub_call_id": "run:code:1", "name": "echo", "is_error": False, "content": content}
 
 
+async def test_the_frame_of_a_sub_call_costs_no_commit_of_its_own(sessions: Any, path: Path) -> None:
+    """It is committed with what comes next, in order, and at the end in any case."""
+    run, inner = call("run", "run_code"), call("run:code:1")
+    await sessions.called(run)
+    commits = sessions._store.commits
+    sessions.code_dispatch_start(run, "run:code:1", "echo")
+    await sessions.called(inner)
+    await sessions.finished(inner, success(), None)
+    await sessions.code_dispatch(CodeDispatchLog(run, None, "run:code:1", "echo", False, []))
+    await sessions.finished(run, success(), None)
+    assert sessions._store.commits == commits + 3
+    types = [event.type for event in records(path)][-6:]
+    assert types == [
+        "tool/call", "tool/code-dispatch-start", "tool/call", "tool/result", "tool/code-dispatch", "tool/result"
+    ]  # fmt: skip
+    last = call("last", "run_code")
+    await sessions.called(last)
+    sessions.code_dispatch_start(last, "last:code:1", "echo")
+    await sessions._store.close()
+    assert records(path)[-1].payload["sub_call_id"] == "last:code:1"
+
+
 async def test_plugin_states_are_logged_in_order(root: Any, sessions: Any, path: Path) -> None:
     """What was loaded when can be read from the log."""
 
