@@ -53,9 +53,9 @@ class Listener:
     fiber: Fiber
     scoped: bool = True
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
-        """The listener's own name."""
+        """The listener's own name; each note of a call has it."""
         return describe_function(self.function)[0]
 
     @property
