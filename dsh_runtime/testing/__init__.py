@@ -13,13 +13,14 @@ from dsh_runtime.testing.asserts import assert_denied, assert_failed, assert_ok,
 from dsh_runtime.testing.calls import Call, call
 from dsh_runtime.testing.clock import VirtualClock
 from dsh_runtime.testing.conformance import PluginChecks, check_plugin
-from dsh_runtime.testing.fakes import Denial, ScriptedApproval, provide
+from dsh_runtime.testing.fakes import Denial, FakeTool, ScriptedApproval, provide
 from dsh_runtime.testing.house import House, Running, open_house
 from dsh_runtime.testing.recorder import Heard, Recorder
 
 __all__ = [
     "Call",
     "Denial",
+    "FakeTool",
     "Heard",
     "House",
     "PluginChecks",

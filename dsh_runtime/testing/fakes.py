@@ -1,4 +1,4 @@
-"""What stands around a host: the person who is asked, a policy that says no, a service that is a stand-in."""
+"""What stands around a plugin: the person who is asked, a policy that says no, a tool and a service as stand-ins."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, Final, TypeAlias
 
 from attrs import frozen
 from dsh_hookspecs import ApprovalRequest, Deny
+
+from dsh_runtime.tools.definition import ToolDefinition, ToolOutput
 
 #: An outcome, what raises (an error as it is), or a function of the request that gives an outcome (perhaps to await).
 Answer: TypeAlias = "str | BaseException | Callable[[ApprovalRequest], Any]"
@@ -39,13 +41,7 @@ class ScriptedApproval:
 
     async def _answer(self, request: ApprovalRequest) -> Any:
         self.asked.append(request)
-        answer = self._answers.pop(0) if self._answers else "unavailable"
-        if isinstance(answer, BaseException):
-            raise answer
-        if isinstance(answer, str):
-            return answer
-        given = answer(request)
-        return await given if isinstance(given, Awaitable) else given
+        return await _given(self._answers.pop(0) if self._answers else "unavailable", request)
 
 
 class Denial:
@@ -63,6 +59,41 @@ class Denial:
 
     async def _judge(self, exec: Any, next: Any) -> Any:
         return Deny(self._reason) if self._tools is None or exec.name in self._tools else await next()
+
+
+class FakeTool:
+    """A tool that does as it is told. ``ran`` holds the arguments of each time that its body has run.
+
+    ``answer`` is its value; an exception, which is raised; or a function of the arguments that gives its value (perhaps
+    to await). ``more`` goes to the definition: ``idempotent=True``, ``parameters={…}``.
+    """
+
+    inject = ("tools",)
+
+    def __init__(self, tool: str, answer: Any = "done", **more: Any) -> None:
+        self.name = f"fake-{tool}"
+        self.ran: list[Any] = []
+        self._tool = tool
+        self._answer = answer
+        self._more = {"description": "A stand-in.", "parameters": {"type": "object"}, **more}
+
+    def apply(self, ctx: Any) -> None:
+        """Register the tool."""
+        ctx.tools.register(
+            ToolDefinition(self._tool, output=ToolOutput(schema={}), execute=self._execute, **self._more)
+        )
+
+    async def _execute(self, args: Any, exec: Any) -> Any:
+        self.ran.append(args)
+        return await _given(self._answer, args)
+
+
+async def _given(answer: Any, about: Any) -> Any:
+    """An answer as it is, raised, or of a function."""
+    if isinstance(answer, BaseException):
+        raise answer
+    given = answer(about) if callable(answer) else answer
+    return await given if isinstance(given, Awaitable) else given
 
 
 @frozen(eq=False)

@@ -1,13 +1,17 @@
 """Raises in a chosen line of a plugin's own code: what would happen if that line failed?
 
 A policy fails open where it catches a failure of its own and lets the call through. Whoever wrote it believes that the
-line cannot fail; so every line has to, once.
+line cannot fail; so every line has to, once. The header of a ``with`` does not: it is traced once more when the body
+has ended, before the exit is called, and there nothing of Python's own fails.
 """
 
 from __future__ import annotations
 
+import ast
+import linecache
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -39,7 +43,7 @@ class Fault:
         return self._line if self._is_theirs(frame.f_code.co_filename) else None
 
     def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "line":
+        if event == "line" and frame.f_lineno not in _headers_of(frame.f_code.co_filename):
             self.lines += 1
             if self.lines == self._at:
                 self.place = f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
@@ -51,3 +55,14 @@ class Fault:
         if theirs is None:
             theirs = self._known[filename] = is_within(filename, self._roots)
         return theirs
+
+
+@lru_cache
+def _headers_of(filename: str) -> frozenset[int]:
+    """The lines of a file at which a ``with`` begins."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(filename)))
+    except SyntaxError:  # What runs is not what the file says now.
+        return frozenset()
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.With | ast.AsyncWith)]
+    return frozenset(line for node in blocks for line in range(node.lineno, node.body[0].lineno))

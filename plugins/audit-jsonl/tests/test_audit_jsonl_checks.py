@@ -5,7 +5,7 @@ from pathlib import Path
 import dsh_plugin_audit_jsonl
 import pytest
 
-from dsh_runtime.testing import PluginChecks
+from dsh_runtime.testing import FakeTool, PluginChecks, call
 from dsh_runtime.testing.checks import Subject
 
 
@@ -15,4 +15,5 @@ class TestAuditJsonl(PluginChecks):
         self.root = tmp_path
 
     def subject(self) -> Subject:
-        return Subject((dsh_plugin_audit_jsonl, {"path": str(self.root / "audit.jsonl")}))
+        plugin = (dsh_plugin_audit_jsonl, {"path": str(self.root / "audit.jsonl")})
+        return Subject(plugin, companions=(FakeTool("look", "seen"),), calls=(call("look"),))

@@ -5,7 +5,7 @@ from pathlib import Path
 import dsh_plugin_fs
 import pytest
 
-from dsh_runtime.testing import PluginChecks
+from dsh_runtime.testing import PluginChecks, call
 from dsh_runtime.testing.checks import Subject
 
 
@@ -17,4 +17,10 @@ class TestFs(PluginChecks):
 
     def subject(self) -> Subject:
         config = {"roots": [str(self.root)]}
-        return Subject((dsh_plugin_fs, config), calls=(("fs_read", {"path": str(self.root / "a.txt")}),))
+        calls = (
+            call("fs_read", path=str(self.root / "a.txt")),
+            call("fs_write", path=str(self.root / "b.txt"), content="two\n"),
+            call("fs_glob", pattern="*.txt"),
+            call("fs_grep", pattern="one"),
+        )
+        return Subject((dsh_plugin_fs, config), calls=calls)

@@ -2,9 +2,9 @@
 
 import dsh_plugin_greet
 
-from dsh_runtime.testing import PluginChecks
+from dsh_runtime.testing import PluginChecks, call
 
 
 class TestGreet(PluginChecks):
     plugin = dsh_plugin_greet
-    calls = (("greet", {"name": "Ada"}),)
+    calls = (call("greet", name="Ada"),)

@@ -6,7 +6,7 @@ import dsh_plugin_mcp_client
 import pytest
 from gateway_kit import entry, row
 
-from dsh_runtime.testing import PluginChecks
+from dsh_runtime.testing import PluginChecks, call
 from dsh_runtime.testing.checks import Subject
 
 
@@ -17,4 +17,4 @@ class TestMcpClient(PluginChecks):
 
     def subject(self) -> Subject:
         config = row("rude", self.root, tools=[entry("echo")])["config"]
-        return Subject((dsh_plugin_mcp_client, config), calls=(("echo", {"a": 1}),))
+        return Subject((dsh_plugin_mcp_client, config), calls=(call("echo", a=1),))

@@ -2,8 +2,10 @@
 
 import dsh_plugin_otel
 
-from dsh_runtime.testing import PluginChecks
+from dsh_runtime.testing import FakeTool, PluginChecks, call
 
 
 class TestOtel(PluginChecks):
     plugin = dsh_plugin_otel
+    companions = (FakeTool("look", "seen"),)
+    calls = (call("look"),)

@@ -2,8 +2,10 @@
 
 import dsh_plugin_rate_limit
 
-from dsh_runtime.testing import PluginChecks
+from dsh_runtime.testing import PluginChecks, call
 
 
 class TestRateLimit(PluginChecks):
-    plugin = (dsh_plugin_rate_limit, {"rules": [{"tools": ["*"], "calls": 1000, "seconds": 1}]})
+    plugin = (dsh_plugin_rate_limit, {"rules": [{"tools": ["limited"], "calls": 1, "seconds": 3600}]})
+    calls = (call("limited"),)
+    denies = (call("limited"),)

@@ -2,8 +2,10 @@
 
 import dsh_plugin_redact
 
-from dsh_runtime.testing import PluginChecks
+from dsh_runtime.testing import FakeTool, PluginChecks, call
 
 
 class TestRedact(PluginChecks):
-    plugin = dsh_plugin_redact
+    plugin = (dsh_plugin_redact, {"model": True, "value": True})
+    companions = (FakeTool("login", {"password": "hunter2"}),)
+    calls = (call("login"),)

@@ -2,8 +2,10 @@
 
 import dsh_plugin_retry
 
-from dsh_runtime.testing import PluginChecks
+from dsh_runtime.testing import FakeTool, PluginChecks, call
 
 
 class TestRetry(PluginChecks):
     plugin = dsh_plugin_retry
+    companions = (FakeTool("look", "seen", idempotent=True),)
+    calls = (call("look"),)

@@ -5,7 +5,7 @@ from pathlib import Path
 import dsh_plugin_shell
 import pytest
 
-from dsh_runtime.testing import PluginChecks
+from dsh_runtime.testing import PluginChecks, call
 from dsh_runtime.testing.checks import Subject
 
 
@@ -17,4 +17,4 @@ class TestShell(PluginChecks):
     def subject(self) -> Subject:
         plugin = (dsh_plugin_shell, {"folder": str(self.root)})
         # Generated commands could do anything.
-        return Subject(plugin, calls=(("shell_run", {"command": "echo hello"}),), never_generate=("shell_run",))
+        return Subject(plugin, calls=(call("shell_run", command="echo hello"),), never_generate=("shell_run",))

@@ -5,7 +5,7 @@ from pathlib import Path
 import dsh_plugin_spill
 import pytest
 
-from dsh_runtime.testing import PluginChecks
+from dsh_runtime.testing import FakeTool, PluginChecks, call
 from dsh_runtime.testing.checks import Subject
 
 
@@ -15,4 +15,5 @@ class TestSpill(PluginChecks):
         self.root = tmp_path
 
     def subject(self) -> Subject:
-        return Subject((dsh_plugin_spill, {"folder": str(self.root / "spill")}))
+        plugin = (dsh_plugin_spill, {"folder": str(self.root / "spill"), "tool": True})
+        return Subject(plugin, companions=(FakeTool("tell", "long " * 10_000),), calls=(call("tell"),))

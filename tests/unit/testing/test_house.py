@@ -12,6 +12,7 @@ import trio
 from dsh_runtime import Ask, HostError, ToolDefinition, ToolOutput
 from dsh_runtime.testing import (
     Denial,
+    FakeTool,
     ScriptedApproval,
     VirtualClock,
     assert_denied,
@@ -233,3 +234,12 @@ async def test_a_person_may_take_time_or_leave(virtual_clock: VirtualClock) -> N
 def test_an_answer_that_is_none_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="'yes' is no outcome"):
         ScriptedApproval(["yes"])
+
+
+async def test_a_stand_in_for_a_tool_does_as_it_is_told() -> None:
+    tools = [FakeTool("say", "hello"), FakeTool("double", lambda args: args["n"] * 2), FakeTool("fail", KeyError("x"))]
+    async with open_house(*tools) as house:
+        assert_ok(await house.call("say"), "hello")
+        assert_ok(await house.call("double", {"n": 2}), 4)
+        assert_failed(await house.call("fail"), None, plugin="fake-fail")
+    assert [tool.ran for tool in tools] == [[{}], [{"n": 2}], [{}]]
