@@ -6,7 +6,7 @@ does not start; where it cannot write any more, calls are refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
@@ -112,14 +112,14 @@ class Recorder:
     _calls: Mapping[Any, Call]
     _redact: LateRedactor
 
-    async def called(self, exec: ToolExecution) -> None:
+    def called(self, exec: ToolExecution) -> Coroutine[Any, Any, None]:
         """Put a call on record before any policy sees it."""
         tool = self._calls[exec.token].tool
-        await self._journal.called(exec, tool.plugin if tool is not None else None)
+        return self._journal.called(exec, tool.plugin if tool is not None else None)
 
-    async def finished(
+    def finished(
         self, exec: ToolExecution, result: ToolExecutionResult, story: Sequence[dict[str, JsonValue]] | None
-    ) -> None:
+    ) -> Coroutine[Any, Any, None]:
         """Put a result on record before anybody hears of it."""
         views = views_of(self._calls[exec.token], result, self._redact.value)
-        await self._journal.finished(exec, result, story, views)
+        return self._journal.finished(exec, result, story, views)

@@ -13,8 +13,10 @@ _MARK: Final = "… [cut]"
 
 def weighs_more(value: JsonValue, limit: int) -> bool:
     """Whether a value has more than ``limit`` characters and members; its JSON text is never shorter than that."""
-    containers: list[Any] = [[value]]
-    total = -1
+    if not isinstance(value, (dict, list, tuple)):
+        return isinstance(value, str) and len(value) > limit
+    containers: list[Any] = [value]
+    total = 0
     while containers:
         children = containers.pop()
         total += len(children)

@@ -60,7 +60,7 @@ def encode(event: Event, redact: Redactor | None, limit: int, *, small: bool = F
     payload = event.payload()
     story = payload.get("story")
     try:
-        if isinstance(story, Story):
+        if type(story) is Story:
             if small and not story.detailed and limit >= LARGE:
                 return _encode_told(payload, story, redact)
             payload["story"] = story.as_json()

@@ -236,7 +236,7 @@ def result_event(
     """What is recorded of a result, after so many milliseconds."""
     ms = round(ms, 3)
     content, meta = result.content, result.meta
-    told: Any = story if story is None or isinstance(story, Story) else list(story)
+    told: Any = story if story is None or type(story) is Story else list(story)
     if isinstance(result, ToolExecutionSuccess):
         return ToolResult(outcome="success", ms=ms, content=content, meta=meta, story=told, views=views)
     info = result.error.info

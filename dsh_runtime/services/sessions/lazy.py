@@ -14,9 +14,10 @@ from time import perf_counter
 from dsh_hookspecs import JsonValue, ToolExecution, ToolExecutionFailure, ToolExecutionResult
 
 from dsh_runtime.services.sessions.bounds import weighs_more
-from dsh_runtime.services.sessions.encode import LARGE, LONG
+from dsh_runtime.services.sessions.encode import LONG
 from dsh_runtime.services.sessions.journal import Journal, call_event, call_row, event_row, result_event
 from dsh_runtime.services.sessions.schema import Row
+from dsh_runtime.services.sessions.store import MADE
 
 
 class LazyJournal(Journal):
@@ -24,7 +25,7 @@ class LazyJournal(Journal):
 
     async def called(self, exec: ToolExecution, plugin: str | None = None) -> None:
         """Hand over that a call entered. What this raises refuses the call."""
-        if exec.dry_run or weighs_more(exec.arguments, LARGE):
+        if exec.dry_run or weighs_more(exec.arguments, MADE):
             await super().called(exec, plugin)
             return
         if self.store.crowded:
@@ -33,7 +34,7 @@ class LazyJournal(Journal):
         seq = self._enter(exec, session)
         make = partial(self._made_call, session.number, seq, self.clock(), exec, plugin, parent)
         try:
-            self.store.post_made(make, LARGE)
+            self.store.post_made(make)
         except BaseException:
             self._forget(exec.token)
             raise
@@ -55,7 +56,7 @@ class LazyJournal(Journal):
             if self.store.crowded:
                 await self.store.room()
             place = (call.session.number, call.session.next_seq(), self.clock(), call.seq)
-            self.store.post_made(partial(self._made_result, *place, result, story, views, ms), LARGE)
+            self.store.post_made(partial(self._made_result, *place, result, story, views, ms))
         finally:
             self._forget(exec.token)
 
@@ -84,8 +85,8 @@ class LazyJournal(Journal):
 
 def _is_large(result: ToolExecutionResult, story: Sequence[JsonValue] | None, views: JsonValue) -> bool:
     """Whether the record of a result should not be queued as it is."""
-    if weighs_more(result.content, LARGE) or (story is not None and len(story) > LONG):
+    if weighs_more(result.content, MADE) or (story is not None and len(story) > LONG):
         return True
-    if isinstance(result, ToolExecutionFailure) and len(result.error.message) > LARGE:
+    if isinstance(result, ToolExecutionFailure) and len(result.error.message) > MADE:
         return True
-    return any(value is not None and weighs_more(value, LARGE) for value in (result.meta, views))
+    return any(value is not None and weighs_more(value, MADE) for value in (result.meta, views))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import trio
 from attrs import define
@@ -37,25 +37,43 @@ Maker = Callable[[], Row]
 #: The largest statement, and the largest group, in records.
 _STATEMENT: Final = 64
 _GROUP: Final = 1024
+#: What a record that is yet to be made counts as: it is to have no more characters.
+MADE: Final = 32_768
 #: How many seconds records gather that nobody waits for.
 _GATHERING: Final = 0.002
 
 
 @define(eq=False)
 class _Entry:
-    """What was put into the queue at one time: a record, what makes one, or a step to carry out."""
+    """What was put into the queue at one time: a record, or a step to carry out."""
 
     row: Row | None
     step: Step | None
     task: trio.lowlevel.Task | None
     size: int
-    make: Maker | None = None
     answer: Any = None
     error: BaseException | None = None
 
 
+class _Made:
+    """A record that is yet to be made, which nobody waits for. It has little more than an entry that is made fast."""
+
+    __slots__ = ("error", "make", "row")
+
+    step = task = None
+    size = MADE
+    row: Row | None
+    error: BaseException | None
+
+    def __init__(self, make: Maker) -> None:
+        self.make = make
+
+
 class _Close:
     """The last entry of the queue."""
+
+
+_Item: TypeAlias = "_Entry | _Made"
 
 
 class Store:
@@ -68,9 +86,9 @@ class Store:
         self._db = db
         self._room = max_queue_bytes
         self._crowd = trio.lowlevel.ParkingLot()
-        self._queue: SimpleQueue[_Entry | _Close] = SimpleQueue()
+        self._queue: SimpleQueue[_Item | _Close] = SimpleQueue()
         self._hurry = threading.Event() if gather else None
-        self._held: list[_Entry] = []
+        self._held: list[_Item] = []
         self._token = trio.lowlevel.current_trio_token()
         self._broken: str | None = None
         self._closed = False
@@ -128,10 +146,10 @@ class Store:
         if self._room < 0:
             self._release()
 
-    def post_made(self, make: Maker, size: int) -> None:
-        """Commit, in its turn, the record that ``make`` gives in the writer's thread; ``size`` is what it counts as."""
+    def post_made(self, make: Maker) -> None:
+        """Commit, in its turn, the record that ``make`` gives in the writer's thread; it counts as :data:`MADE`."""
         self._check()
-        self._put(_Entry(None, None, None, size, make))
+        self._put(_Made(make))
 
     @trio.lowlevel.enable_ki_protection
     async def run(self, step: Callable[[sqlite3.Connection], T]) -> T:
@@ -172,7 +190,7 @@ class Store:
             self._queue.put(entry)
         self._held.clear()
 
-    def _put(self, entry: _Entry) -> None:
+    def _put(self, entry: _Item) -> None:
         if self._held:
             self._release()
         self._room -= entry.size
@@ -180,7 +198,7 @@ class Store:
         if self._hurry is not None and (entry.task is not None or self._room < 0):
             self._hurry.set()
 
-    def _committed(self, group: Sequence[_Entry]) -> None:
+    def _committed(self, group: Sequence[_Item]) -> None:
         """Wake the waiters, all at once: waking half of them first makes two groups of one, and costs a fifth."""
         self.commits += 1
         self._room += sum([entry.size for entry in group])
@@ -202,9 +220,9 @@ class Store:
         finally:
             self._db.close()
 
-    def _next_group(self) -> list[_Entry]:
+    def _next_group(self) -> list[_Item]:
         """All that is queued, waiting for the first; nothing at the end."""
-        queue, group = self._queue, list[_Entry]()
+        queue, group = self._queue, list[_Item]()
         while not group or (len(group) < _GROUP and queue.qsize()):
             entry = queue.get()
             if isinstance(entry, _Close):
@@ -217,7 +235,7 @@ class Store:
                 self._hurry.clear()
         return group
 
-    def _commit_group(self, group: Sequence[_Entry]) -> None:
+    def _commit_group(self, group: Sequence[_Item]) -> None:
         if self._broken is None:
             try:
                 self._commit(group)
@@ -227,9 +245,9 @@ class Store:
             for entry in group:
                 entry.error = LogError(self._broken)
 
-    def _commit(self, group: Sequence[_Entry]) -> None:
+    def _commit(self, group: Sequence[_Item]) -> None:
         for entry in group:
-            if entry.make is not None:
+            if type(entry) is _Made:
                 entry.row = entry.make()
         rows = [entry.row for entry in group if entry.row is not None]
         if len(rows) == len(group) <= _STATEMENT:
@@ -252,14 +270,14 @@ class Store:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
 
-    def _tell(self, group: Sequence[_Entry]) -> None:
+    def _tell(self, group: Sequence[_Item]) -> None:
         with contextlib.suppress(trio.RunFinishedError):
             self._token.run_sync_soon(self._committed, group)
 
 
-def _runs(group: Sequence[_Entry]) -> list[list[_Entry]]:
+def _runs(group: Sequence[_Item]) -> list[list[_Item]]:
     """The group in order: steps one by one, records by the statement."""
-    runs: list[list[_Entry]] = []
+    runs: list[list[_Item]] = []
     for entry in group:
         if runs and entry.step is None and runs[-1][0].step is None and len(runs[-1]) < _STATEMENT:
             runs[-1].append(entry)
