@@ -24,6 +24,7 @@ include_patterns = [
     "CHANGELOG.md",
     "hookspecs/README.md",
     "plugins/*/README.md",
+    "bench/README.md",
 ]
 
 myst_heading_anchors = 4
