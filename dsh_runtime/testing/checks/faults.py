@@ -1,8 +1,8 @@
 """Raises in a chosen line of a plugin's own code: what would happen if that line failed?
 
 A policy fails open where it catches a failure of its own and lets the call through. Whoever wrote it believes that the
-line cannot fail; so every line has to, once. The header of a ``with`` does not: it is traced once more when the body
-has ended, before the exit is called, and there nothing of Python's own fails.
+line cannot fail; so every line has to, once. The headers of blocks that see to their own end do not: nothing fails at a
+``try:``, and that of a ``with`` is traced once more when the body has ended, before the exit is called.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Fault:
 
 @lru_cache
 def _headers_of(filename: str) -> frozenset[int]:
-    """The lines of a file at which a ``with`` begins."""
+    """The lines of a file at which a ``with`` or ``try`` begins."""
     try:
         tree = ast.parse("".join(linecache.getlines(filename)))
     except SyntaxError:  # What runs is not what the file says now.
         return frozenset()
-    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.With | ast.AsyncWith)]
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.With | ast.AsyncWith | ast.Try | ast.TryStar)]
     return frozenset(line for node in blocks for line in range(node.lineno, node.body[0].lineno))

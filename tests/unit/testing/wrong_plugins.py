@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
+import inspect
 import itertools
 import logging
 import os
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import trio
+from attrs import evolve
 from dsh_hookspecs import Accept, Allow, Deny, GenericCall
 
 from dsh_runtime import ToolDefinition, ToolOutput, define_tool
@@ -63,6 +66,43 @@ class SwallowsFailures:
             return found
 
         machine.pipeline = pipeline
+
+
+class Forgives:
+    """Has its own listeners asked in a way in which a failure of theirs is no failure."""
+
+    name = "forgives"
+
+    def apply(self, ctx: Any) -> None:
+        machine = ctx.get("tools").machine
+        original = machine.pipeline
+
+        def pipeline(scope: Any) -> Any:
+            found = original(scope)
+            found.pre = tuple(self.forgiven(one) if one.plugin == self.name else one for one in found.pre)
+            return found
+
+        ctx.on("tools/pre-execute", self.judge)
+        machine.pipeline = pipeline
+
+    def judge(self, next: Any) -> Any:
+        return next()
+
+    def forgiven(self, listener: Any) -> Any:
+        async def ask(*args: Any) -> Any:
+            answer = None
+            with trio.move_on_after(0.02), contextlib.suppress(Exception):
+                answer = listener.call(*args)
+                while inspect.isawaitable(answer):
+                    answer = await answer
+            return answer if isinstance(answer, Allow | Deny) else Allow()
+
+        return listener if getattr(listener.call, "forgiven", False) else self._marked(listener, ask)
+
+    @staticmethod
+    def _marked(listener: Any, ask: Any) -> Any:
+        ask.forgiven = True
+        return evolve(listener, call=ask)
 
 
 class Chokes:
