@@ -435,3 +435,33 @@ async def test_a_provider_that_unloads_waits_for_a_consumer_that_has_been_replac
     await rest(root)
     await settled(root)
     assert log == ["+maker", "user still reads 1", "-maker"]
+
+
+async def test_a_service_in_force_that_is_provided_anew_meanwhile_restarts_its_staged_consumer(root: Context) -> None:
+    root.provide("thing", "first")
+    log = Log()
+    beside = stage(root)
+    add(beside, root, Plugin("user", lambda ctx: log.append(ctx.thing), inject=["thing"]))
+    await beside.settle()
+    root.provide("thing", "second")
+    await beside.settle()
+    assert log == ["first", "second"]
+    beside.commit()
+
+
+async def test_versions_that_come_to_rest_at_one_position_are_told_apart(root: Context) -> None:
+    gates = [Gate() for _ in range(3)]
+    old = root.plugin(Plugin("p", lambda ctx: gates[0].stop))
+    await settled(root)
+    for gate in gates[1:]:
+        beside = stage(root)
+        new = add(beside, root, Plugin("p", lambda ctx, gate=gate: gate.stop), old)  # type: ignore[misc]
+        await beside.settle()
+        beside.commit()
+        old = new
+    retired = root.fiber.kernel.retired
+    assert len(retired.fibers) == 2
+    for gate in reversed(gates):
+        gate.go.set()
+        await trio.testing.wait_all_tasks_blocked()
+    assert not retired.fibers and not [*retired.turns._inactive]

@@ -445,3 +445,24 @@ async def test_a_sub_call_of_a_call_in_flight_hears_the_new_policy_and_not_both(
         gate.go.set()
         await project.host.reload.rest()
         assert project.log == ["version 2"]
+
+
+async def test_a_plugin_that_is_applied_aside_sees_the_tools_as_they_are_to_be(project: Project) -> None:
+    more = """
+def look(ctx):
+    inner = ctx.scope("inner")
+    inner.ctx.tools.restrict(deny=["version"])
+    log.append(sorted(tool["name"] for tool in ctx.tools.schemas()))
+    log.append([ctx.tools.owner(name) for name in ("version", "other", "gone")])
+    log.append(ctx.tools.get("version", "inner"))
+"""
+    looking = TOOL.replace("    ))\n", "    ))\n    look(ctx)\n").format(version=2) + more
+    project.config("tool = ./tool.py", "old = ./old.py")
+    project.write("tool.py", TOOL.replace('"version"', '"gone"'), version=1)
+    project.write("old.py", TOOL.replace('"version"', '"other"'), version=0)
+    async with project.running() as host:
+        path = project.folder / "tool.py"
+        path.write_text(looking)
+        assert (await host.reload.changed([path])).ok
+        seen = [entry for entry in project.log if not isinstance(entry, str)]
+        assert seen == [["other", "version"], ["tool", "old", None], None]
