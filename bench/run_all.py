@@ -25,6 +25,7 @@ SUBJECTS = {
     "batch": "a batch of sleeps",
     "record": "the record",
     "reload": "reload, beyond importing and applying",
+    "watcher": "watching, and the watchdog",
     "code_runtime": "programs in processes of their own",
     "code_mode": "a program's calls",
 }

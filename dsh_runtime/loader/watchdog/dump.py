@@ -7,6 +7,7 @@ before that while is over; only where nobody could tell it in time is there some
 from __future__ import annotations
 
 import faulthandler
+import os
 import re
 import tempfile
 from typing import IO, Final
@@ -23,18 +24,21 @@ class Dump:
     """Stacks of this process. The process has one such alarm: whoever sets another takes it away."""
 
     def __init__(self) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._file: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed by close()
 
     def arm(self, seconds: float) -> None:
         """Forget what was written, and have the stacks written in so many seconds."""
-        self._file.seek(0)
-        self._file.truncate()
+        if os.lseek(self._file.fileno(), 0, os.SEEK_CUR):
+            self._file.seek(0)
+            self._file.truncate()
         faulthandler.dump_traceback_later(seconds, file=self._file.fileno())
 
     def read(self, thread: int) -> list[Spot]:
         """The stack of a thread as it was written down, the innermost place first; nothing if none was."""
+        end = self._file.seek(0, os.SEEK_END)
         self._file.seek(0)
-        text = self._file.read(_MAX_BYTES).decode("utf-8", "replace")
+        text = self._file.read(min(end, _MAX_BYTES)).decode("utf-8", "replace")
+        self._file.seek(end)
         return stack_in(text, thread)
 
     def close(self) -> None:

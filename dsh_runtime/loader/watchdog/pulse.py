@@ -1,7 +1,8 @@
 """Does the event loop go on? Where it does not, what holds it.
 
-A thread asks the loop for a sign of life, and looks at the loop's stack where none comes in time. While all is well
-that is a few wake-ups in the time of the limit, and nothing at all on the way of a call.
+A thread looks whether the loop waits for events. Where it does not, the thread asks it for a sign of life, and looks at
+its stack if none comes in time. While all is well that is two wake-ups in the time of the limit, and nothing at all on
+the way of a call.
 
 Code that holds the interpreter itself (a regular expression that goes astray) also holds that thread: it comes late,
 and finds the stack as it was written down meanwhile (:mod:`~dsh_runtime.loader.watchdog.dump`). A process that was
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -82,7 +84,12 @@ class Pulse:
             self._tell(found, f"held the event loop for {held:.1f} s")
 
     def beat(self, over: threading.Event) -> None:
-        """Ask the loop once, wait for the answer, and tell what holds it if none comes."""
+        """Ask the loop once, wait for the answer, and tell what holds it if none comes.
+
+        One that waits for events is well, and is not woken for the question.
+        """
+        if self._stack() is None:
+            return
         answered = threading.Event()
         stretch = Stretch()
         try:
@@ -107,10 +114,12 @@ class Pulse:
 
     def _look(self) -> Spot | None:
         """What the loop is at; ``None`` when it waits for events, as it should."""
-        stack = spots_of(sys._current_frames().get(self._loop))
-        if not stack or stack[0].function.endswith("get_events"):
-            return None
-        return blame_stack(stack, self._fibers())
+        return blame_stack(spots_of(self._stack()), self._fibers())
+
+    def _stack(self) -> FrameType | None:
+        """The innermost frame of the loop's stack, unless it waits for events."""
+        frame = sys._current_frames().get(self._loop)
+        return None if frame is None or frame.f_code.co_name == "get_events" else frame
 
     def _tell(self, found: Spot | None, what: str) -> bool:
         """Warn, unless the same place was told a short time ago."""
