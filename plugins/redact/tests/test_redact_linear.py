@@ -17,6 +17,9 @@ PIECES = [
     *("-----BEGIN " + "PRIVATE KEY-----", "-----BEGIN ", "access key ", "access", "glpat-", "sig=", "SG.", "SG.a" * 6),
     *("hvs.", "ghp_", "github_" + "pat_", "xoxb-", "[redacted: x]", "\\", '"', "token", "hf_", "npm_"),
     *("pypi-A", "[", "key:[", "token: |\n a", "token: >\n", " token: |\n\n"),
+    *("token: {", 'token:{"', "token: [[", 'token: {"a": "b", ', '"name": "token", "value": "'),
+    *("name: token\nvalue: {", 'value: "', "value=", "value:a,name:token,"),
+    *('[["token", "', "(('token','a'),", "name=" + "a" * 60 + ",value="),
 ]
 
 

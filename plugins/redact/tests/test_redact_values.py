@@ -55,6 +55,28 @@ def test_a_neighbour_may_name_the_secret() -> None:
     assert REDACTOR.value(value) == [{"name": "DB_PASSWORD", "value": MASK}, {"key": "PATH", "value": "/bin"}]
 
 
+@pytest.mark.parametrize(
+    ("pairs", "masked"),
+    [
+        ([["X-Api-Key", "a"], ["Accept", "b"]], [["X-Api-Key", MASK], ["Accept", "b"]]),
+        ([["Cookie", ["a", "b"]]], [["Cookie", [MASK, MASK]]]),
+        ([["n", 1], ["password", {"old": "a", "n": 1}]], [["n", 1], ["password", {"old": MASK, "n": MASK}]]),
+        ({"headers": [["authorization", "Custom a"]]}, {"headers": [["authorization", MASK]]}),
+    ],
+)
+def test_a_pair_in_a_list_of_pairs_may_name_the_secret(pairs: Any, masked: Any) -> None:
+    """As headers are kept."""
+    assert REDACTOR.value(pairs) == masked
+
+
+@pytest.mark.parametrize(
+    "value",
+    [["password", "user"], [["password"], ["a", "b"]], [["token", "a", "b"]], [["token", "a"], "b"], [[1, "token"]]],
+)
+def test_a_list_of_anything_else_names_nothing(value: Any) -> None:
+    assert REDACTOR.value(value) is value
+
+
 def test_a_secret_in_key_position_is_masked_and_its_value_kept() -> None:
     assert REDACTOR.value({TOKEN: {"a": 1}}) == {"[redacted: github-token]": {"a": 1}}
 

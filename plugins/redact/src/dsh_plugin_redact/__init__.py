@@ -1,7 +1,7 @@
 """Masks secrets before they reach a log, a trace, a terminal, telemetry or, if the config says so, the model.
 
-Layering, lowest first: ``_mask``; ``_keys``, ``_forms``, ``_own``; ``_pairs``; ``_redactor``; ``_policy``, ``_logs``,
-``_config``.
+Layering, lowest first: ``_mask``; ``_keys``, ``_forms``, ``_own``; ``_leaves``, ``_neighbours``; ``_pairs``;
+``_redactor``; ``_policy``, ``_logs``, ``_config``.
 """
 
 from __future__ import annotations

@@ -13,7 +13,9 @@ from functools import cache, lru_cache
 from typing import Final
 
 from dsh_plugin_redact._keys import KeyNames, Secrecy, letters
+from dsh_plugin_redact._leaves import Leaf, leaves, opens
 from dsh_plugin_redact._mask import KIND, Span, is_mask
+from dsh_plugin_redact._neighbours import behind_names, in_front_of_names, in_pairs
 
 KIND_OF_PAIRS: Final = "secret"
 
@@ -22,8 +24,9 @@ _STEMS: Final = (
     *("pass", "pwd", "secret", "token", "cookie", "authoriz", "credential", "session", "key", "jwt"),
     *("sharedaccess", "connectionstring", "connection_string"),
 )
-#: One of these stands behind the name, or in front of it: where only a blank separates it from its value.
-_SEPARATORS: Final = ("=", ":", ">", "--")
+#: One of these stands behind the name, or in front of it: where only a blank separates it from its value. The last two
+#: separate it from its value in a list.
+_SEPARATORS: Final = ("=", ":", ">", "--", '",', "',")
 _NAME: Final = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
 _LONGEST_NAME: Final = 64
 #: Headers whose value is the rest of the line.
@@ -65,18 +68,25 @@ class Pairs:
         for match in self._pattern(stems).finditer(folded):
             if match.start() < covered:  # Within a value that is masked: measuring it again could take for ever.
                 continue
-            span = self._span(text, folded, match)
-            if span is not None:
-                covered = span.end
-                yield span
+            start, end = _name_start(folded, match.start()), match.end(1)
+            name = text[start:end]
+            if not _separates(folded, start, match[2]) or (secrecy := self._names.secrecy(name)) is Secrecy.NONE:
+                continue
+            spans, measured = _secrets(text, name.strip("-_."), match.end(), secrecy)
+            covered = max(covered, measured)
+            yield from spans
+        yield from self._neighbours(text, folded)
 
-    def _span(self, text: str, folded: str, match: re.Match[str]) -> Span | None:
-        start, end = _name_start(folded, match.start()), match.end(1)
-        if not _separates(folded, start, match[2]):
-            return None
-        name = text[start:end]
-        secrecy = self._names.secrecy(name)
-        return None if secrecy is Secrecy.NONE else _value(text, name.strip("-_."), match.end(), secrecy)
+    def _neighbours(self, text: str, folded: str) -> Iterator[Span]:
+        """The values that have a secret name beside them."""
+        for find in (behind_names, in_front_of_names, in_pairs):
+            covered = 0
+            for name, start, end in find(text, folded):
+                if start < covered or (secrecy := self._names.secrecy(name)) is Secrecy.NONE:
+                    continue
+                span, covered = _beside(text, name, start, end, secrecy, quoted=find is in_pairs)
+                if span is not None:
+                    yield span
 
 
 def _separates(folded: str, start: int, separator: str) -> bool:
@@ -91,11 +101,41 @@ def _name_start(folded: str, stem: int) -> int:
     return stem - len(front) + len(front.rstrip(_NAME))
 
 
-def _value(text: str, name: str, position: int, secrecy: Secrecy) -> Span | None:
-    """The span of the value at ``position``, if there is one to mask."""
+def _secrets(text: str, name: str, position: int, secrecy: Secrecy) -> tuple[list[Span], int]:
+    """What is to be masked of the value at ``position``, and up to where it has been measured."""
     header = name.lower() in _HEADERS
     match = (_line_pattern() if header else _value_pattern()).match(text, position)
-    if match is None or match.lastgroup is None:
+    if match is not None and match.lastgroup == "bare" and not header and opens(text, position):
+        inside, end = leaves(text, position)
+        return [span for leaf in inside if (span := _leaf_span(text, name, leaf, secrecy)) is not None], end
+    span = _span(text, name, match, secrecy) if match is not None else None
+    return ([span], span.end) if span is not None else ([], position)
+
+
+def _beside(
+    text: str, name: str, start: int, end: int | None, secrecy: Secrecy, *, quoted: bool
+) -> tuple[Span | None, int]:
+    """The span of a value that has its name beside it, and up to where it has been measured."""
+    if end is not None:
+        return _leaf_span(text, name, Leaf(start, end, True), secrecy), end
+    match = _value_pattern().match(text, start)
+    if match is None:
+        return None, start
+    wanted = not quoted or match.lastgroup == "quoted"
+    return _span(text, name, match, secrecy) if wanted else None, match.end()
+
+
+def _leaf_span(text: str, name: str, leaf: Leaf, secrecy: Secrecy) -> Span | None:
+    """The span of a scalar below a secret name, if it is to be masked."""
+    value = text[leaf.start : leaf.end]
+    if not value or is_mask(value) or _is_no_secret(value, name, secrecy):
+        return None
+    return Span(leaf.start, leaf.end, KIND_OF_PAIRS, 1)
+
+
+def _span(text: str, name: str, match: re.Match[str], secrecy: Secrecy) -> Span | None:
+    """The span of a value that has been measured, if it is to be masked."""
+    if match.lastgroup is None:
         return None
     start, end = match.span(match.lastgroup)
     value = text[start:end]

@@ -10,7 +10,7 @@ Most values hold nothing that any rule would look at twice. That is found out fi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from dsh_hookspecs import JsonValue
 
@@ -93,6 +93,8 @@ class Redactor:
                     return False
                 waiting += item.values()
             elif isinstance(item, (list, tuple)):
+                if self._has_secret_pairs(item):
+                    return False
                 waiting += item
             elif type(item) not in _TELLING_NOTHING:
                 return False
@@ -140,9 +142,23 @@ class Redactor:
         if isinstance(value, Mapping):
             return self._mapping(value)
         if isinstance(value, Sequence):
-            masked = [self._value(item) for item in value]
+            one = self._pair if self._has_secret_pairs(value) else self._value
+            masked = [one(item) for item in value]
             return masked if _changed(masked, value) else value
         return value
+
+    def _has_secret_pairs(self, items: Sequence[Any]) -> bool:
+        """Whether a list is one of pairs, as headers are kept, and one of them is named like a secret."""
+        if not items or not isinstance(items[0], (list, tuple)) or self._names is None:
+            return False
+        return all(map(_is_pair, items)) and any(self._secrecy(item[0]) is not Secrecy.NONE for item in items)
+
+    def _pair(self, pair: Any) -> JsonValue:
+        """A name and its value in a list of such."""
+        name, item = pair
+        secrecy = self._secrecy(name)
+        masked = [self.text(name), self._value(item) if secrecy is Secrecy.NONE else self._hidden(item, secrecy)]
+        return masked if _changed(masked, pair) else pair
 
     def _mapping(self, mapping: Mapping[str, JsonValue]) -> JsonValue:
         named = self._named_secrecy(mapping)
@@ -181,6 +197,10 @@ class Redactor:
             return items if _changed(items, value) else value
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return mask(KIND_OF_PAIRS) if is_number and secrecy is Secrecy.ALL else value
+
+
+def _is_pair(item: JsonValue) -> bool:
+    return isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], str)
 
 
 def _kept_kind(masked: str) -> str:
