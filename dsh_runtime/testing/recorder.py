@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -48,6 +49,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.heard: list[Heard] = []
+        self._ctx: Any = None
 
     def apply(self, ctx: Any) -> None:
         """Listen to everything, and keep the stories of the calls."""
@@ -60,7 +62,29 @@ class Recorder:
         ctx.on("plugin/state", lambda fiber, previous: self._note("plugin/state", None, fiber, previous))
         ctx.on("approval/asked", lambda request: self._note("approval/asked", None, request))
         ctx.on("approval/decided", self._decided)
+        self._ctx = ctx
         self._keep_stories(ctx)
+
+    def hear(self, event: str) -> Callable[[], Any]:
+        """Hear one more event, such as a plugin has declared; give back the undo."""
+        declared = self._ctx.fiber.house.events.get(event, self.name)
+        listener = self._waterfall(event) if declared.info.mode == "waterfall" else self._emit(event)
+        names = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in declared.arguments]
+        listener.__dict__["__signature__"] = inspect.Signature(names)
+        undo: Callable[[], Any] = self._ctx.on(event, listener, prepend=True)
+        return undo
+
+    def _waterfall(self, event: str) -> Callable[..., Any]:
+        async def hear(*arguments: Any) -> Any:
+            return await self._around(self._note(event, None, *arguments[:-1]), arguments[-1])
+
+        return hear
+
+    def _emit(self, event: str) -> Callable[..., Any]:
+        def hear(*arguments: Any) -> None:
+            self._note(event, None, *arguments)
+
+        return hear
 
     @staticmethod
     def _keep_stories(ctx: Any) -> None:

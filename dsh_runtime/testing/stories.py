@@ -27,8 +27,9 @@ class Stories:
 
     async def called(self, exec: ToolExecution) -> None:
         """A call has entered."""
-        if self._behind is not None:
-            await self._behind.called(exec)
+        waiting = self._behind.called(exec) if self._behind is not None else None
+        if waiting is not None:
+            await waiting
 
     async def finished(
         self, exec: ToolExecution, result: ToolExecutionResult, story: Sequence[dict[str, JsonValue]] | None
@@ -37,8 +38,9 @@ class Stories:
         self.kept[id(result)] = result, story or ()
         if len(self.kept) > _CALLS:
             del self.kept[next(iter(self.kept))]
-        if self._behind is not None:
-            await self._behind.finished(exec, result, story)
+        waiting = self._behind.finished(exec, result, story) if self._behind is not None else None
+        if waiting is not None:
+            await waiting
 
 
 _recent: deque[Stories] = deque(maxlen=_HOSTS)

@@ -9,7 +9,7 @@ import dsh_plugin_greet
 import pytest
 import trio
 
-from dsh_runtime import Ask, HostError, ToolDefinition, ToolOutput
+from dsh_runtime import Ask, HostError, ToolDefinition, ToolOutput, hookspec
 from dsh_runtime.testing import (
     Denial,
     FakeTool,
@@ -160,6 +160,37 @@ async def test_a_stage_that_fails_is_heard_with_what_it_raised() -> None:
         assert_failed(await house.call("greet", {"name": "Ada"}), plugin="fails")
     (heard,) = [one for one in house.recorder.heard if one.event == "tools/execute"]
     assert "broken" in repr(heard.raised)
+
+
+class Weather:
+    """Declares events of its own."""
+
+    name = "weather"
+
+    @hookspec(mode="emit")
+    def weather_change(self, place: str, degrees: int) -> None:
+        """The weather has changed."""
+
+    @hookspec(mode="waterfall", returns=(str,))
+    def weather_ask(self, place: str, next: Any) -> str:
+        """What is the weather?"""
+        raise AssertionError
+
+    def apply(self, ctx: Any) -> None:
+        ctx.add_hookspecs(Weather)
+
+
+async def test_events_of_plugins_are_heard_when_asked_for() -> None:
+    async with open_house(Weather()) as house:
+        house.recorder.clear()
+        undo = house.recorder.hear("weather/change")
+        house.recorder.hear("weather/ask")
+        house.host.ctx.emit("weather/change", "here", 21)
+        assert await house.host.ctx.waterfall("weather/ask", "here", default="mild") == "mild"
+        undo()
+        house.host.ctx.emit("weather/change", "here", 3)
+    heard = [(one.event, one.arguments, one.answer) for one in house.recorder.heard if one.event.startswith("weather/")]
+    assert heard == [("weather/change", ("here", 21), None), ("weather/ask", ("here",), "mild")]
 
 
 async def test_what_people_are_asked_and_say_is_heard() -> None:
