@@ -77,7 +77,8 @@ class Asking:
             _cancelled_by(signal, limit),
         ):
             outcome = await self._answer()
-        if outcome is not None and not limit.cancel_called:
+        late = limit.cancel_called or (signal.aborted and outcome == "allowed-once")
+        if outcome is not None and not late:
             return outcome
         # A channel that answers although it was told to stop has come too late.
         self.answered_by = None
