@@ -69,6 +69,23 @@ async def test_tasks_without_end_are_a_failure_for_memory_unless_python_itself_b
     assert kind(await run_one(code, memory=32 * 1024 * 1024)) in ("memory", "crashed")
 
 
+async def test_no_more_threads_start_than_are_allowed() -> None:
+    code = """
+import threading, time
+started = 0
+try:
+    while started < 100:
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        started += 1
+except RuntimeError:
+    pass
+return started
+"""
+    outcome = await run_one(code, threads=5, memory=4 * 1024**3)
+    assert isinstance(outcome.result, int)
+    assert 0 < outcome.result <= 5
+
+
 async def test_memory_that_was_caught_is_the_programs_own_matter() -> None:
     code = "try: bytearray(10**10)\nexcept MemoryError: return 'caught'"
     assert (await run_one(code)).result == "caught"

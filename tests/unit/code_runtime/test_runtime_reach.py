@@ -28,6 +28,12 @@ return repr(found)
     assert (await run_one(code)).result == "[]"
 
 
+async def test_the_environment_has_nothing_of_the_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/secret:" + os.environ.get("LD_LIBRARY_PATH", ""))
+    code = "import os\nreturn [sorted(os.environ), 'secret' in str(os.environ)]"
+    assert (await run_one(code)).result == [["HOME", "LANG", "PATH", "TMPDIR"], False]
+
+
 async def test_the_hosts_files_cannot_be_read(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("hunter2")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import random
 import resource
 import signal
 import sys
@@ -160,10 +159,9 @@ def _die_with(parent: int) -> None:
 
 
 def _settle(folder: str) -> None:
-    """Have an environment of its own, signals as Python expects them, and other random numbers than the template."""
+    """Have an environment of its own, and signals as Python expects them."""
     os.environ.clear()
     os.environ.update({"HOME": folder, "TMPDIR": folder, "PATH": _PATH, "LANG": "C.UTF-8"})
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_IGN)
-    random.seed()
     gc.enable()
