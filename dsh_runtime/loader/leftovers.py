@@ -120,9 +120,9 @@ def _awaiting_frames(coroutine: Any) -> list[FrameType]:
     return frames
 
 
-async def outliving(earlier: set[threading.Thread], grace: float = GRACE) -> list[threading.Thread]:
-    """The threads that were not there ``earlier`` and do not end within ``grace``, which is real time."""
-    end = time.monotonic() + grace
+async def outliving(earlier: set[threading.Thread]) -> list[threading.Thread]:
+    """The threads that were not there ``earlier`` and do not end soon, in real time."""
+    end = time.monotonic() + GRACE
     for thread in threads() - earlier:
         patience = max(0.0, end - time.monotonic())
         await trio.to_thread.run_sync(thread.join, patience)

@@ -48,14 +48,16 @@ async def _doctor(options: Options, output: Output) -> int:
     from dsh_runtime.cli.logs import logging_to_stderr
     from dsh_runtime.cli.session import read_config
     from dsh_runtime.loader.autoreload import without_reload
-    from dsh_runtime.loader.leftovers import threads
+    from dsh_runtime.loader.doctor.told import told_threads
+    from dsh_runtime.loader.leftovers import outliving, threads
 
     earlier = threads()
     with logging_to_stderr(options.verbosity), contextlib.redirect_stdout(sys.stderr):
         report = Report(without_reload(read_config(options)), output)
-        await _start(report)
+        with told_threads() as owners:
+            await _start(report)
         if report.may_start_again:
-            await _start_again(report, earlier)
+            await _start_again(report, {thread: owners.get(thread) for thread in await outliving(earlier)})
         report.show()
     return report.exit_code
 
@@ -74,12 +76,12 @@ async def _start(report: Report) -> None:
             report.start_failed(error)
 
 
-async def _start_again(report: Report, earlier: set[threading.Thread]) -> None:
+async def _start_again(report: Report, left: dict[threading.Thread, str | None]) -> None:
     """Start a second host, and see how its plugins unload."""
     from dsh_runtime.loader.doctor.unloading import examined_unloading
 
     with contextlib.ExitStack() as closing:
-        async with examined_unloading(report.config, earlier) as unloading:
+        async with examined_unloading(report.config, left) as unloading:
             report.add(unloading)
             _watch_closing(closing, report, unloading.host, unloading.folder)
 

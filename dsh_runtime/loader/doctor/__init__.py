@@ -7,6 +7,7 @@
     offers         who could provide a service
     wheels         entry points that clash, requirements that the installed versions do not meet
     visibility     tools that hide others, hooks that nobody asks
+    told           whose threads they were, as the watchdog tells
     unloading      what a plugin leaves behind when it is unloaded
     finding        what they find
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -40,7 +40,6 @@ class Unloading:
     host: Host
     examined: list[str] = field(factory=list)
     findings: list[Finding] = field(factory=list)
-    left: set[threading.Thread] = field(factory=set)
 
     def add(self, findings: list[Finding]) -> None:
         """Take in what was found, once: every life of a plugin may leave the same."""
@@ -57,10 +56,13 @@ class Unloading:
 
 
 @contextlib.asynccontextmanager
-async def examined_unloading(config: HostConfig, earlier: set[threading.Thread]) -> AsyncIterator[Unloading]:
+async def examined_unloading(
+    config: HostConfig, left: Mapping[threading.Thread, str | None]
+) -> AsyncIterator[Unloading]:
     """Load and unload every plugin of a config; the report is there before the second host is closed.
 
-    ``earlier`` are the threads from before any plugin was loaded.
+    ``left`` are the threads that the first host has left, with the plugins that began them, as far as known: what is
+    begun only once, such as by an import, shows there.
     """
     with tempfile.TemporaryDirectory(prefix="dsh-doctor-", ignore_cleanup_errors=True) as folder:
         async with open_host(_aside(config, Path(folder)), strict=False, watchdog=True) as host:
@@ -68,7 +70,11 @@ async def examined_unloading(config: HostConfig, earlier: set[threading.Thread])
             fibers = [plugin.fiber for plugin in host.plugins if plugin.fiber is not None]
             for plugin in _consumers_first(host):
                 await _examine(report, host, plugin)
-            await _find_ownerless(report, earlier, fibers)
+            for thread, owner in left.items():
+                if not thread.is_alive():
+                    continue
+                leftover = describe_thread(thread)
+                report.add([_of_first_life(leftover, owner or _owner_by_place(leftover, fibers))])
             yield report
 
 
@@ -116,9 +122,7 @@ async def _live_again(report: Unloading, host: Host, plugin: str, fiber: Fiber) 
     except Exception as error:
         found.append(_no_second_life(plugin, error))
     found += [_failing_undo(plugin, error) for error in await _dispose(again)]
-    left = await outliving(threads_before)
-    report.left.update(left)
-    found += [_left(plugin, describe_thread(thread)) for thread in left]
+    found += [_left(plugin, describe_thread(thread)) for thread in await outliving(threads_before)]
     return found + [_left(plugin, describe_task(task)) for task in _strangers(tasks() - tasks_before)]
 
 
@@ -165,17 +169,17 @@ def _left(plugin: str, leftover: Leftover) -> Finding:
     return _unload(plugin, text, leftover.begun or leftover.now, remedy)
 
 
-async def _find_ownerless(report: Unloading, earlier: set[threading.Thread], fibers: list[Fiber]) -> None:
-    """Threads that were begun once, by an import or by the first life alone: told by the code that they run."""
-    for thread in await outliving(earlier | report.left):
-        leftover = describe_thread(thread)
-        owner = owner_of(leftover.begun.file, fibers) if leftover.begun is not None else None
-        if owner is not None:
-            report.add([_left(owner.id, leftover)])
-            continue
-        text = f"{leftover} is left behind when all plugins are unloaded"
-        remedy = "begin it in apply(), and end it and join it in an undo"
-        report.findings.append(finding(Kind.UNLOAD, Severity.WARNING, text, place=leftover.now, remedy=remedy))
+def _owner_by_place(leftover: Leftover, fibers: list[Fiber]) -> str | None:
+    owner = owner_of(leftover.begun.file, fibers) if leftover.begun is not None else None
+    return owner.id if owner is not None else None
+
+
+def _of_first_life(leftover: Leftover, owner: str | None) -> Finding:
+    if owner is not None:
+        return _left(owner, leftover)
+    text = f"{leftover} is left behind when all plugins are unloaded"
+    remedy = "begin it in apply(), and end it and join it in an undo"
+    return finding(Kind.UNLOAD, Severity.WARNING, text, place=leftover.now, remedy=remedy)
 
 
 def _unload(plugin: str, text: str, place: Location | None, remedy: str) -> Finding:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("dsh.host")
 
+LEFT: Final = "dsh_left"
+"""The attribute of a log record that has the plugin and the thread."""
 _MAX_WAITING: Final = 1_000
 _STEP: Final = 0.02
 
@@ -121,4 +123,5 @@ def _tell(plugin: str, thread: threading.Thread) -> None:
         "plugin %r has been unloaded and leaves %s behind; end it and join it in an undo: ctx.effect(lambda: stop)",
         plugin,
         describe_thread(thread),
+        extra={LEFT: (plugin, thread)},
     )

@@ -11,9 +11,19 @@ from typing import Any
 
 import pytest
 
+from dsh_runtime.loader import leftovers
+from dsh_runtime.loader.watchdog import strays
+
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]
 Examine = Callable[..., tuple[list[dict[str, Any]], dict[str, Any]]]
+
+
+@pytest.fixture(autouse=True)
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is to end soon ends sooner here."""
+    monkeypatch.setattr(leftovers, "GRACE", 0.3)
+    monkeypatch.setattr(strays, "GRACE", 0.3)
 
 
 @pytest.fixture
@@ -83,7 +93,7 @@ import trio
 
 
 def work():
-    for _ in range(40):
+    for _ in range(200):
         time.sleep(0.1)
 
 
