@@ -61,15 +61,15 @@ BROKEN = [
     "raise ValueError('while imported')\n",
     "import attrs\n\n@attrs.frozen\nclass Config:\n    needed: int\n\ndef apply(ctx, config): ...\n",
     "def apply(ctx):\n    raise ValueError('in apply')\n",
-    "async def apply(ctx):\n    import trio\n    await trio.sleep_forever()\n",
 ]
+HANGS = "async def apply(ctx):\n    import trio\n    await trio.sleep_forever()\n"
 
 
 async def test_200_callers_lose_nothing_while_a_plugin_is_reloaded_100_times_with_broken_versions_in_between(
     project: Project,
 ) -> None:
     """No call is lost, unknown, without its policy or across two versions, and no broken version is ever heard of."""
-    project.config("tool = ./tool.py", host="[host]\nreload_timeout = 1\n[host.log]\nenabled = false\n")
+    project.config("tool = ./tool.py")
     project.write("tool.py", GOVERNED, version=0)
     values: dict[str, int] = {}
     async with project.running() as host:
@@ -85,8 +85,12 @@ async def test_200_callers_lose_nothing_while_a_plugin_is_reloaded_100_times_wit
             for caller in range(CALLERS):
                 nursery.start_soon(keep_calling, caller)
             for version in range(1, RELOADS + 1):
-                if version % 16 == 0:
+                if version % 16 == 0 and version // 16 <= len(BROKEN):
                     assert not (await project.save("tool.py", BROKEN[version // 16 - 1])).ok
+                if version == RELOADS // 2:  # It is given up for the next save.
+                    nursery.start_soon(project.save, "tool.py", HANGS)
+                    while not project.kernel.stages:
+                        await project.kernel.next_change()
                 report = await project.save("tool.py", GOVERNED, version=version)
                 assert report.ok and len(report.reloaded) == 1, report
             under_way = False

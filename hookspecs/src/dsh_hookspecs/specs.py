@@ -87,7 +87,10 @@ def tools_progress(exec: ToolExecution, progress: ToolProgress) -> None:
 
 @hookspec(mode="emit", sync_only=True, scoped=False)
 def plugin_state(fiber: PluginFiber, previous: str) -> None:
-    """A plugin's fiber has gone from ``previous`` to ``fiber.state``. Failures are contained."""
+    """A plugin's fiber has gone from ``previous`` to ``fiber.state``. Failures are contained.
+
+    A reload is told once: of the new fiber, with the state of the old one as ``previous``.
+    """
 
 
 @hookspec(mode="waterfall", returns=(list, tuple))
