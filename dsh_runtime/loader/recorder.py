@@ -112,14 +112,14 @@ class Recorder:
     _calls: Mapping[Any, Call]
     _redact: LateRedactor
 
-    def called(self, exec: ToolExecution) -> Coroutine[Any, Any, None]:
+    def called(self, exec: ToolExecution) -> Coroutine[Any, Any, None] | None:
         """Put a call on record before any policy sees it."""
         tool = self._calls[exec.token].tool
         return self._journal.called(exec, tool.plugin if tool is not None else None)
 
     def finished(
         self, exec: ToolExecution, result: ToolExecutionResult, story: Sequence[dict[str, JsonValue]] | None
-    ) -> Coroutine[Any, Any, None]:
+    ) -> Coroutine[Any, Any, None] | None:
         """Put a result on record before anybody hears of it."""
         views = views_of(self._calls[exec.token], result, self._redact.value)
         return self._journal.finished(exec, result, story, views)

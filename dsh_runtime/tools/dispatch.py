@@ -11,7 +11,7 @@ import types
 from collections.abc import Awaitable, Generator, Sequence
 from functools import partial
 from time import perf_counter
-from types import CoroutineType
+from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -136,7 +136,7 @@ class Dispatch:
         self.running += 1
         try:
             answer = listener.call(view, partial(self.next, index + 1, view))
-            if type(answer) is CoroutineType:
+            if type(answer) is CoroutineType or type(answer) is GeneratorType:
                 answer = yield from answer  # type: ignore[misc]  # a generator-based coroutine may
             if type(answer) not in _RESULTS:
                 answer = yield from settled(answer)

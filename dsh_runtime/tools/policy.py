@@ -138,7 +138,7 @@ class PolicyChain:
         self.running += 1
         try:
             answer = self._ask(listener, self._last if last else partial(self._next, behind, heard))
-            if type(answer) is CoroutineType:
+            if type(answer) is CoroutineType or type(answer) is GeneratorType:
                 answer = yield from answer  # type: ignore[misc]  # a generator-based coroutine may
             if answer is self._end:
                 ruling = self.stage.end

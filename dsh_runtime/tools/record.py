@@ -25,7 +25,9 @@ async def put_on_record(
     """Have the call on record before any policy sees it; a journal that fails refuses the call."""
     call.notes = []
     try:
-        await journal.called(call.exec)
+        waiting = journal.called(call.exec)
+        if waiting is not None:
+            await waiting
     except ORDINARY as error:
         return refused or failure_of(error, plugin=None, default_code="LOG_UNAVAILABLE")
     return refused
@@ -35,9 +37,11 @@ async def recorded(call: Call, journal: Journal, result: ToolExecutionResult) ->
     """Have the result on record before anybody hears of it; without that, nobody gets it."""
     story = Story(call.notes) if call.notes is not None else None
     try:
-        scope = await within(journal.finished(call.exec, result, story), _TIMEOUT, shield=True)
-        if scope is not None and scope.cancelled_caught:
-            raise trio.TooSlowError(f"that took more than {_TIMEOUT:g} s")
+        waiting = journal.finished(call.exec, result, story)
+        if waiting is not None:
+            scope = await within(waiting, _TIMEOUT, shield=True)
+            if scope is not None and scope.cancelled_caught:
+                raise trio.TooSlowError(f"that took more than {_TIMEOUT:g} s")
     except ORDINARY as error:
         text = f"the result is withheld, since it could not be put on record: {message_of(sole(error))}"
         return failure(text, code="LOG_UNAVAILABLE", name=type(sole(error)).__name__)

@@ -7,7 +7,7 @@ the restrictions of the scopes between that layer and the viewer may hide it, an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from attrs import frozen
@@ -89,14 +89,17 @@ class Guard:
 
 
 class Journal(Protocol):
-    """What keeps the record of calls. What it raises refuses the call, or withholds its result."""
+    """What keeps the record of calls. What it raises refuses the call, or withholds its result.
 
-    async def called(self, exec: ToolExecution) -> None:
+    Both are async as a rule; where there is nothing to wait for, they may do it at once and return ``None``.
+    """
+
+    def called(self, exec: ToolExecution) -> Coroutine[Any, Any, None] | None:
         """A call has entered: put it on record before any policy sees it."""
 
-    async def finished(
+    def finished(
         self, exec: ToolExecution, result: ToolExecutionResult, story: Sequence[dict[str, JsonValue]] | None
-    ) -> None:
+    ) -> Coroutine[Any, Any, None] | None:
         """A call has its final result: put it on record, with its story, before anybody hears of it."""
 
 

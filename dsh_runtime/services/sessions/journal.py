@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -74,8 +74,11 @@ class Journal:
     sessions: Mapping[Hashable, Session]
     _calls: dict[ExecutionToken, OpenCall] = field(init=False, factory=dict)
 
-    async def called(self, exec: ToolExecution, plugin: str | None = None) -> None:
+    def called(self, exec: ToolExecution, plugin: str | None = None) -> Coroutine[Any, Any, None] | None:
         """Commit that a call entered. What this raises refuses the call."""
+        return self._call_committed(exec, plugin)
+
+    async def _call_committed(self, exec: ToolExecution, plugin: str | None) -> None:
         if exec.dry_run:
             return
         session, parent = self._place(exec)
@@ -91,14 +94,19 @@ class Journal:
         if encoded.withheld is not None:
             raise LogError(f"call {exec.call_id!r} of tool {exec.name!r}: its arguments are {encoded.withheld}")
 
-    async def finished(
+    def finished(
         self,
         exec: ToolExecution,
         result: ToolExecutionResult,
         story: Sequence[JsonValue] | None,
         views: JsonValue = None,
-    ) -> None:
+    ) -> Coroutine[Any, Any, None] | None:
         """Commit the result of a call, and with it a call that was refused before :meth:`called`."""
+        return self._result_committed(exec, result, story, views)
+
+    async def _result_committed(
+        self, exec: ToolExecution, result: ToolExecutionResult, story: Sequence[JsonValue] | None, views: JsonValue
+    ) -> None:
         if exec.dry_run:
             return
         if exec.token not in self._calls:

@@ -7,9 +7,10 @@ and from then on every call is refused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 from dsh_hookspecs import JsonValue, ToolExecution, ToolExecutionFailure, ToolExecutionResult
 
@@ -23,42 +24,39 @@ from dsh_runtime.services.sessions.store import MADE
 class LazyJournal(Journal):
     """Hands over what happens to calls, and waits for nothing but room in the queue."""
 
-    async def called(self, exec: ToolExecution, plugin: str | None = None) -> None:
+    def called(self, exec: ToolExecution, plugin: str | None = None) -> Coroutine[Any, Any, None] | None:
         """Hand over that a call entered. What this raises refuses the call."""
-        if exec.dry_run or weighs_more(exec.arguments, MADE):
-            await super().called(exec, plugin)
-            return
-        if self.store.crowded:
-            await self.store.room()
+        store = self.store
+        if exec.dry_run or store.crowded or weighs_more(exec.arguments, MADE):
+            return self._call_committed(exec, plugin)
         session, parent = self._place(exec)
         seq = self._enter(exec, session)
-        make = partial(self._made_call, session.number, seq, self.clock(), exec, plugin, parent)
         try:
-            self.store.post_made(make)
+            store.post_made(partial(self._made_call, session.number, seq, self.clock(), exec, plugin, parent))
         except BaseException:
             self._forget(exec.token)
             raise
+        return None
 
-    async def finished(
+    def finished(
         self,
         exec: ToolExecution,
         result: ToolExecutionResult,
         story: Sequence[JsonValue] | None,
         views: JsonValue = None,
-    ) -> None:
+    ) -> Coroutine[Any, Any, None] | None:
         """Hand over the result of a call."""
-        call = self._calls.get(exec.token)
-        if call is None or _is_large(result, story, views):
-            await super().finished(exec, result, story, views)
-            return
+        call, store = self._calls.get(exec.token), self.store
+        if call is None or store.crowded or _is_large(result, story, views):
+            return self._result_committed(exec, result, story, views)
         ms = (perf_counter() - call.began) * 1e3
+        session = call.session
+        place = (session.number, session.next_seq(), self.clock(), call.seq)
         try:
-            if self.store.crowded:
-                await self.store.room()
-            place = (call.session.number, call.session.next_seq(), self.clock(), call.seq)
-            self.store.post_made(partial(self._made_result, *place, result, story, views, ms))
+            store.post_made(partial(self._made_result, *place, result, story, views, ms))
         finally:
             self._forget(exec.token)
+        return None
 
     # In the writer's thread.
 
@@ -89,4 +87,6 @@ def _is_large(result: ToolExecutionResult, story: Sequence[JsonValue] | None, vi
         return True
     if isinstance(result, ToolExecutionFailure) and len(result.error.message) > MADE:
         return True
-    return any(value is not None and weighs_more(value, MADE) for value in (result.meta, views))
+    if result.meta is None and views is None:
+        return False
+    return weighs_more(result.meta, MADE) or weighs_more(views, MADE)

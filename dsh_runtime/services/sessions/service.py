@@ -164,7 +164,9 @@ class Sessions(Service):
 
     async def called(self, exec: ToolExecution, *, plugin: str | None = None) -> None:
         """Commit that a call entered, before any policy runs. What this raises refuses the call."""
-        await self._journal.called(exec, plugin)
+        waiting = self._journal.called(exec, plugin)
+        if waiting is not None:
+            await waiting
 
     async def finished(
         self,
@@ -178,7 +180,9 @@ class Sessions(Service):
 
         ``views`` are the tool's own views of both, ``pending`` and ``completed``, as JSON: what a replay shows.
         """
-        await self._journal.finished(exec, result, story, views)
+        waiting = self._journal.finished(exec, result, story, views)
+        if waiting is not None:
+            await waiting
 
     def code_dispatch_start(self, exec: ToolExecution, sub_call_id: str, name: str) -> None:
         """Write, in its turn, that the program of ``exec`` calls a tool."""

@@ -148,7 +148,8 @@ class Store:
 
     def post_made(self, make: Maker) -> None:
         """Commit, in its turn, the record that ``make`` gives in the writer's thread; it counts as :data:`MADE`."""
-        self._check()
+        if self._broken is not None or self._closed:
+            self._check()
         self._put(_Made(make))
 
     @trio.lowlevel.enable_ki_protection

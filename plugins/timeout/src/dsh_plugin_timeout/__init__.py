@@ -36,7 +36,8 @@ def apply(ctx: Context, config: Config) -> None:
     budgets, deadlines = budgets_of(config), Deadlines(trio.lowlevel.current_clock().current_time)
 
     def limit(exec: ToolDispatchExecution, next: Next) -> Awaitable[ToolExecutionResult]:
-        deadlines.note(exec)
+        if exec.parent is not None:
+            deadlines.note(exec.token, exec.parent)
         definition = exec.definition
         seconds = None if definition is None else budgets.seconds(exec.name, definition.timeout)
         return next() if seconds is None else _run(deadlines, exec, seconds, next)

@@ -31,10 +31,9 @@ class Deadlines:
         self._stop_timer: Callable[[], None] | None = None
         self._retired = False
 
-    def note(self, call: ToolExecution) -> None:
-        """Remember which call this one is nested in, whether or not it has a deadline."""
-        if call.parent is not None:
-            self._parents[call.token] = call.parent
+    def note(self, call: ExecutionToken, parent: ExecutionToken) -> None:
+        """Remember which call one is nested in, whether or not it has a deadline."""
+        self._parents[call] = parent
 
     def start(self, token: ExecutionToken, seconds: float, caller: AbortSignal) -> Deadline:
         """A deadline that runs from now on."""
