@@ -85,7 +85,7 @@ async def _left(kernel: Kernel, before: Before, folder: str) -> list[str]:
     found = [_registration(entry) for entry in _registered(kernel) - before.entries]
     found += [f"the service {name!r}" for name in set(kernel.service_names()) - before.services]
     found += [f"the event {name!r}" for name in set(kernel.events.names()) - before.events]
-    found += [str(describe_thread(thread)) for thread in await outliving(before.threads, PATIENCE.grace)]
+    found += [str(describe_thread(thread)) for thread in await outliving(before.threads)]
     end = time.monotonic() + PATIENCE.grace
     while (late := _running(before, folder)) and time.monotonic() < end:
         gc.collect()  # A file that nobody refers to is closed with its last reference, or by this.
