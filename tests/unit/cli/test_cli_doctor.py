@@ -362,3 +362,24 @@ def test_a_presentation_that_code_mode_is_off_for(diagnose: Diagnose, config: Ca
     """What the host itself would refuse to start with."""
     config(host="[host]\npresentation = 'code'\ncode.enabled = false\n")
     assert only(diagnose())["kind"] == "host"
+
+
+def test_a_log_that_cannot_be_opened(diagnose: Diagnose, config: Callable[..., None], tmp_path: Path) -> None:
+    """The host would not start without its record."""
+    (tmp_path / "file").write_text("")
+    config(host='[host.log]\npath = "file/sessions.db"\n')
+    found = only(diagnose())
+    assert (found["kind"], found["plugin"], found["config"]["path"]) == ("host", "session-log", "host.log.path")
+
+
+def test_pins_that_do_not_fit(diagnose: Diagnose, config: Callable[..., None], run: Run) -> None:
+    """Code that is another one, and a plugin that is gone; each with its remedy."""
+    config(one=FINE, two=FINE)
+    assert run("plugins", "pin").code == 0
+    Path("one.py").write_text(FINE + "# changed\n")
+    text = Path("dsh.toml").read_text()
+    Path("dsh.toml").write_text(text.replace('[[plugin]]\nid = "two"\nuse = "./two.py"\n', ""))
+    assert sorted((found["kind"], found["config"]["path"]) for found in diagnose()) == [
+        ("pin", "pins.one"),
+        ("pin", "pins.two"),
+    ]
