@@ -234,6 +234,8 @@ class Stage(House):
         self._scopes.check_mergeable()
 
     def _retire(self, fiber: Fiber, replaced: bool) -> None:
+        if fiber.state is State.DISPOSED:  # Somebody has disposed of it meanwhile.
+            return
         fiber.stack.closed = True
         fiber.replaced = replaced
         self._kernel.dismiss(fiber)
@@ -255,7 +257,7 @@ class Stage(House):
     def _take_places(self) -> None:
         """Stand where the old ones stood, also in the order of unloading; those unload before anything else does."""
         for old, new in self._leaving.items():
-            if new is not None and old.mounted_as is not None:
+            if new is not None and old.mounted_as is not None and old.state is not State.DISPOSED:
                 stack, step = new.mounted_as = old.mounted_as
                 step.undo = new.end
                 old.mounted_as = (stack, stack.add(old.end, f"plugin {old.id!r}", bounded=False))

@@ -292,3 +292,30 @@ async def test_calls_wait_for_an_optional_plugin_too(holding: Project) -> None:
         await holding.host.reload.rest()
         await trio.testing.wait_all_tasks_blocked()
         assert values == [1] and holding.log[-1] == ("version", 2)
+
+
+async def test_a_plugin_below_another_that_has_to_stop_first_has_that_one_stop_first(project: Project) -> None:
+    source = """
+    import rk_notes
+    from rk_notes import log
+
+    class Child:
+        reload_policy = "stop-first"
+
+        @staticmethod
+        def apply(ctx):
+            assert rk_notes.held is None
+            rk_notes.held = {version}
+            ctx.effect(lambda: release)
+
+    def release():
+        rk_notes.held = None
+
+    def apply(ctx):
+        ctx.plugin(Child)
+    """
+    project.notes.held = None
+    project.config("parent = ./parent.py")
+    project.write("parent.py", source, version=1)
+    async with project.running():
+        assert (await project.save("parent.py", source, version=2)).ok and project.notes.held == 2

@@ -172,3 +172,30 @@ async def test_a_fault_of_the_reloader_is_raised_to_who_asked_and_harms_nothing_
             assert caught.group_contains(ZeroDivisionError)
         assert await project.value() == 1
         assert (await project.save("tool.py", TOOL, version=3)).ok and await project.value() == 3
+
+
+@pytest.mark.parametrize("policy", ["swap", "stop-first"])
+async def test_a_plugin_that_somebody_has_disposed_of_is_loaded_anew(policy: str, project: Project) -> None:
+    source = f"reload_policy = '{policy}'\n" + TOOL
+    project.config("tool = ./tool.py")
+    project.write("tool.py", source, version=1)
+    async with project.running() as host:
+        await project.fiber("tool").dispose()
+        assert (await project.save("tool.py", source, version=2)).ok and await project.value() == 2
+        await host.reload.rest()
+    assert project.log == ["+tool 1", "-tool 1", "+tool 2", "-tool 2"]
+
+
+async def test_a_plugin_that_is_disposed_of_while_its_new_version_is_applied_is_replaced_all_the_same(
+    slow: Project,
+) -> None:
+    async with slow.running() as host:
+        async with trio.open_nursery() as nursery:
+            slow.write("tool.py", SLOW, version=2)
+            nursery.start_soon(host.reload.changed, [slow.folder / "tool.py"])
+            await slow.notes.gate.reached.wait()
+            await slow.fiber("tool").dispose()
+            slow.notes.gate.go.set()
+        await host.reload.rest()
+        assert await slow.value() == 2
+    assert [entry for entry in slow.log if "tool" in entry] == ["+tool 1", "-tool 1", "+tool 2", "-tool 2"]

@@ -15,6 +15,7 @@ from dsh_runtime.core.fiber import Fiber
 from dsh_runtime.core.lifecycle import State
 from dsh_runtime.core.plugins import PluginSpec, read_plugin
 from dsh_runtime.core.services import Service
+from dsh_runtime.core.staging import family
 from dsh_runtime.loader.errors import ConfigProblem
 from dsh_runtime.loader.host import LoadedPlugin, config_of, configure
 from dsh_runtime.loader.model import HostConfig, PluginRow
@@ -81,15 +82,14 @@ class Member:
     seconds: float = 0.0
     fiber: Fiber | None = None
     problems: list[ConfigProblem] = field(factory=list)
+    #: The fiber of the old version, unless somebody has disposed of it.
+    old: Fiber | None = field(init=False)
     was_active: bool = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        fiber = self.loaded.fiber if self.loaded is not None else None
+        self.old = fiber if fiber is None or fiber.state is not State.DISPOSED else None
         self.was_active = self.old is not None and self.old.state is State.ACTIVE
-
-    @property
-    def old(self) -> Fiber | None:
-        """The fiber of the old version."""
-        return self.loaded.fiber if self.loaded is not None else None
 
     @property
     def config(self) -> Any:
@@ -108,10 +108,12 @@ class Member:
     @property
     def stops_first(self) -> bool:
         """Whether the old and the new version cannot be there at once."""
-        specs = [spec for spec in (self.spec, self.old.spec if self.old is not None else None) if spec is not None]
-        same = self.old is not None and self.spec is not None and self.spec.source is self.old.spec.source
+        if self.old is None or self.spec is None:
+            return False
+        specs = [self.spec, *(fiber.spec for fiber in family(self.old))]
         # One instance of a service cannot belong to two fibers.
-        return any(spec.reload_policy == "stop-first" for spec in specs) or (same and self._is_instance())
+        same = self.spec.source is self.old.spec.source and isinstance(self.spec.source, Service)
+        return same or any(spec.reload_policy == "stop-first" for spec in specs)
 
     @property
     def stops_never(self) -> bool:
@@ -119,16 +121,23 @@ class Member:
         return self.spec is not None and self.spec.reload_policy == "restart"
 
     def prepare(self, config: HostConfig) -> None:
-        """Import the new version and check its config; what is wrong is kept as ``problems``."""
+        """Import the new version; what is wrong is kept as ``problems``."""
         began = perf_counter()
         try:
             self.spec = read_plugin(self._import(config))
-            configure(self.spec, self.config)
         except BaseException as error:
             if not is_ordinary(error) and may_be_the_users():
                 raise
             self.problems = problems_of_import(self.id, error)
         self.seconds = perf_counter() - began
+
+    def check_config(self) -> None:
+        """Check the config before anything stops; what is applied aside has it checked there."""
+        assert self.spec is not None
+        try:
+            configure(self.spec, self.config)
+        except Exception as error:
+            self.problems = problems_of_import(self.id, error)
 
     def _import(self, config: HostConfig) -> Any:
         if self.row is not None:
@@ -138,6 +147,3 @@ class Member:
             return attribute_of(import_module(self.anchor.module), self.anchor.attr)
         assert self.old is not None
         return self.old.spec.source
-
-    def _is_instance(self) -> bool:
-        return self.spec is not None and isinstance(self.spec.source, Service)

@@ -81,10 +81,14 @@ class Transaction:
     async def _carry_out(self) -> bool:
         if not self._stops_first() and await self._swap():
             return True
-        return self._fine() and self._stops_first() and await self._stop_first()
+        if not self._fine() or not self._stops_first():
+            return False
+        for member in self.members:
+            member.check_config()
+        return self._fine() and await self._stop_first()
 
     def _stops_first(self) -> bool:
-        return any(member.stops_first and member.old is not None for member in self.members)
+        return any(member.stops_first for member in self.members)
 
     # Side by side.
 
@@ -159,7 +163,8 @@ class Transaction:
     # One after the other.
 
     async def _stop_first(self) -> bool:
-        held = next(member.old for member in self.members if member.stops_first and member.old is not None)
+        held = next(member.old for member in self.members if member.stops_first)
+        assert held is not None
         olds = [*(member.old for member in self.members if member.old is not None), *self.removed]
         with self.ctx.fiber.kernel.holding_calls(held):
             await bring_to_rest(olds)
@@ -177,7 +182,9 @@ class Transaction:
         return done
 
     def _place_of(self, member: Member) -> Place:
-        return Place.of(member.old, self.ctx) if member.old is not None else Place.new(self.ctx, member.id)
+        if member.old is None or member.old.state is State.DISPOSED:
+            return Place.new(self.ctx, member.id)
+        return Place.of(member.old, self.ctx)
 
     def _move(self, moves: Mapping[Fiber, tuple[int, ...]]) -> None:
         stage = Stage(self.ctx.fiber.kernel)
