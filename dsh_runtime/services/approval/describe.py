@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from attrs import frozen
 from dsh_hookspecs import ApprovalRequest, GenericCall, JsonValue, ToolCallView
 
 from dsh_runtime.cards import Bounds, Card, call_card, masked, to_text, visible
+from dsh_runtime.services.approval.known import Knowing, Redactor
 
 #: A text within the arguments is shown up to so many characters, and the arguments as a whole up to so many.
 _TEXT: Final = 400
@@ -24,13 +25,6 @@ _DEPTH: Final = 100
 _CARD: Final = Bounds(lines=60, columns=300, bytes=8 * 1024)
 _WHOLE_CARD: Final = Bounds(lines=1_000_000, columns=1_000_000, bytes=1 << 30)
 _INDENT: Final = 11
-
-
-class Redactor(Protocol):
-    """The service ``redact``: gives masked copies."""
-
-    def text(self, text: str) -> str: ...
-    def value(self, value: JsonValue) -> JsonValue: ...
 
 
 class _Open:
@@ -91,7 +85,7 @@ def describe_request(
 
     Long arguments lose their middle, unless the ``whole`` is asked for.
     """
-    mask: Redactor = redact if redact is not None else _Open()
+    mask = Knowing(redact if redact is not None else _Open(), request.exec.arguments)
     cut = _Cut(not whole)
     line = _Lines(mask, cut)
     card = None
@@ -102,7 +96,7 @@ def describe_request(
         owner=line.of(owner) if owner else None,
         reason=line.of(request.reason) if request.reason else None,
         card=card,
-        arguments=cut.json(mask.value(request.exec.arguments)),
+        arguments=cut.json(mask.arguments),
         complete=not cut.has_cut and (card is None or card.whole),
     )
 

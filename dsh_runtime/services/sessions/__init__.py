@@ -1,7 +1,7 @@
 """The session log: every call and what became of it, in an embedded SQLite database.
 
 Layering, lowest first: ``errors``, ``events``, ``bounds``; ``encode``, ``schema``; ``files``, ``owners``; ``log``,
-``store``, ``reading``; ``prune``, ``follow``, ``config``, ``session``; ``journal``; ``lazy``; ``service``.
+``store``, ``reading``; ``prune``, ``follow``, ``config``, ``session``; ``short``; ``journal``; ``lazy``; ``service``.
 """
 
 from __future__ import annotations

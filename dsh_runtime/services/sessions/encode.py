@@ -8,10 +8,11 @@ cuts in two is whole when the redactor looks; then it is cut to the limit.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import define
-from dsh_hookspecs import JsonValue
+from dsh_hookspecs import JsonValue, ToolExecutionFailure, ToolExecutionResult
 
 from dsh_runtime.services.sessions.bounds import cut_down, json_size, weighs_more
 from dsh_runtime.tools.story import Story
@@ -45,7 +46,10 @@ class Redactor(Protocol):
 
 @define
 class Encoded:
-    """A payload as it is written: its text, its masked members, and whether the redactor failed."""
+    """A payload as it is written: its text, its masked members, and whether the redactor failed.
+
+    Of a short one, the members are those alone that stand in a column of their own.
+    """
 
     text: str
     payload: dict[str, Any]
@@ -83,6 +87,17 @@ def is_large(event: Event) -> bool:
         if value is not None and (len(value) > LONG if type(value) is Story else weighs_more(value, LARGE)):
             return True
     return False
+
+
+def result_is_large(result: ToolExecutionResult, story: Sequence[JsonValue] | None, views: JsonValue) -> bool:
+    """The same of a result of which no event has been made yet."""
+    if weighs_more(result.content, LARGE) or (story is not None and len(story) > LONG):
+        return True
+    if isinstance(result, ToolExecutionFailure) and len(result.error.message) > LARGE:
+        return True
+    if result.meta is None and views is None:
+        return False
+    return weighs_more(result.meta, LARGE) or weighs_more(views, LARGE)
 
 
 def key_text(text: str) -> str:

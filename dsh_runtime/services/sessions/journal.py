@@ -18,7 +18,8 @@ from dsh_hookspecs import (
     ToolExecutionSuccess,
 )
 
-from dsh_runtime.services.sessions.encode import Encoded, encode, is_large, key_text
+from dsh_runtime.services.sessions.bounds import weighs_more
+from dsh_runtime.services.sessions.encode import LARGE, Encoded, encode, is_large, key_text, result_is_large
 from dsh_runtime.services.sessions.errors import LogError
 from dsh_runtime.services.sessions.events import (
     ApprovalAsked,
@@ -33,6 +34,7 @@ from dsh_runtime.services.sessions.events import (
 from dsh_runtime.services.sessions.log import end_session
 from dsh_runtime.services.sessions.schema import Row
 from dsh_runtime.services.sessions.session import OpenCall, Session
+from dsh_runtime.services.sessions.short import short_call, short_success
 from dsh_runtime.services.sessions.store import Store
 from dsh_runtime.tools.story import Story
 
@@ -54,9 +56,40 @@ class Scribe:
         return encode(event, self.redact, self.limit, small=small)
 
     async def encoded(self, event: Event) -> Encoded:
-        """Encode an event; no record is lost to a cancellation meanwhile."""
-        if not is_large(event):
-            return self.now(event, small=True)
+        """Encode an event."""
+        return await self._elsewhere(event) if is_large(event) else self.now(event, small=True)
+
+    async def call(self, exec: ToolExecution, plugin: str | None, parent: str | None) -> Encoded:
+        """Encode a call that entered; ``parent`` is the id of the call around it."""
+        if weighs_more(exec.arguments, LARGE):
+            return await self._elsewhere(call_event(exec, plugin, parent))
+        return self.small_call(exec, plugin, parent)
+
+    async def result(self, result: ToolExecutionResult, story: Any, views: JsonValue, ms: float) -> Encoded:
+        """Encode a result, after so many milliseconds."""
+        if result_is_large(result, story, views):
+            return await self._elsewhere(result_event(result, story, views, ms))
+        return self.small_result(result, story, views, ms)
+
+    def small_call(self, exec: ToolExecution, plugin: str | None, parent: str | None) -> Encoded:
+        """Encode a call whose arguments are small."""
+        return self._short(short_call, exec, plugin, parent) or self.now(call_event(exec, plugin, parent), small=True)
+
+    def small_result(self, result: ToolExecutionResult, story: Any, views: JsonValue, ms: float) -> Encoded:
+        """Encode a result that is small."""
+        short = self._short(short_success, result, story, views, round(ms, 3))
+        return short or self.now(result_event(result, story, views, ms), small=True)
+
+    def _short(self, way: Callable[..., Encoded | None], *members: Any) -> Encoded | None:
+        """Where the short way leads, if anywhere. What fails there, fails on the long one, too, which says so."""
+        try:
+            encoded = way(*members, self.redact)
+        except Exception:
+            return None
+        return encoded if encoded is not None and len(encoded.text) * 4 <= self.limit else None
+
+    async def _elsewhere(self, event: Event) -> Encoded:
+        """Encode an event in a worker thread; no record is lost to a cancellation meanwhile."""
         done: list[Encoded] = []
         with trio.CancelScope(shield=True):
             done.append(await trio.to_thread.run_sync(self.now, event))
@@ -82,7 +115,7 @@ class Journal:
         if exec.dry_run:
             return
         session, parent = self._place(exec)
-        encoded = await self.scribe.encoded(call_event(exec, plugin, parent))
+        encoded = await self.scribe.call(exec, plugin, parent)
         if self.store.crowded:
             await self.store.room()
         row = self._call_row(exec, session, encoded)
@@ -111,9 +144,14 @@ class Journal:
             return
         if exec.token not in self._calls:
             await self._late_call(exec)
+        call = self._calls[exec.token]
         try:
-            ms = (perf_counter() - self._calls[exec.token].began) * 1e3
-            await self._note(exec, result_event(result, story, views, ms))
+            encoded = await self.scribe.result(result, story, views, (perf_counter() - call.began) * 1e3)
+            if self.store.crowded:
+                await self.store.room()
+            session = call.session
+            place = session.number, session.next_seq(), self.clock(), ToolResult.type, call.seq
+            await self.store.append(event_row(*place, encoded))
         finally:
             self._forget(exec.token)
 
@@ -190,23 +228,13 @@ class Journal:
         return call_row(session.number, self._enter(exec, session), self.clock(), exec, encoded)
 
     def _row(self, session: Session, call: int | None, event: Event, encoded: Encoded) -> Row:
-        return event_row(session.number, session.next_seq(), self.clock(), call, event, encoded)
+        return event_row(session.number, session.next_seq(), self.clock(), event.type, call, encoded)
 
     async def _late_call(self, exec: ToolExecution) -> None:
         """Put a call that was refused at the entry in front of its result; both are committed in order."""
         session, parent = self._place(exec)
-        encoded = await self.scribe.encoded(call_event(exec, None, parent))
+        encoded = await self.scribe.call(exec, None, parent)
         self.store.post(self._call_row(exec, session, encoded))
-
-    async def _note(self, exec: ToolExecution, event: Event) -> None:
-        """Commit an event of a call that is under way; of another one there is nothing to say."""
-        call = self._calls.get(exec.token)
-        if call is None:
-            return
-        encoded = await self.scribe.encoded(event)
-        if self.store.crowded:
-            await self.store.room()
-        await self.store.append(self._row(call.session, call.seq, event, encoded))
 
     def _post(self, exec: ToolExecution, event: Event) -> None:
         """Write an event of a call that is under way, without waiting for the commit."""
@@ -263,7 +291,7 @@ def call_row(number: int, seq: int, now: int, exec: ToolExecution, encoded: Enco
     return (number, seq, now, ToolCall.type, seq, call_id, name, None, None, encoded.text)
 
 
-def event_row(number: int, seq: int, now: int, call: int | None, event: Event, encoded: Encoded) -> Row:
+def event_row(number: int, seq: int, now: int, type: str, call: int | None, encoded: Encoded) -> Row:
     """The row of any other event; ``call`` is the place of the call that it belongs to."""
-    outcome, code = getattr(event, "outcome", None), getattr(event, "code", None)
-    return (number, seq, now, event.type, call, None, None, outcome, code, encoded.text)
+    outcome, code = encoded.payload.get("outcome"), encoded.payload.get("code")
+    return (number, seq, now, type, call, None, None, outcome, code, encoded.text)

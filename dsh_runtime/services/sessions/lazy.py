@@ -12,11 +12,12 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from dsh_hookspecs import JsonValue, ToolExecution, ToolExecutionFailure, ToolExecutionResult
+from dsh_hookspecs import JsonValue, ToolExecution, ToolExecutionResult
 
 from dsh_runtime.services.sessions.bounds import weighs_more
-from dsh_runtime.services.sessions.encode import LONG
-from dsh_runtime.services.sessions.journal import Journal, call_event, call_row, event_row, result_event
+from dsh_runtime.services.sessions.encode import result_is_large
+from dsh_runtime.services.sessions.events import ToolResult
+from dsh_runtime.services.sessions.journal import Journal, call_row, event_row
 from dsh_runtime.services.sessions.schema import Row
 from dsh_runtime.services.sessions.store import MADE
 
@@ -47,7 +48,7 @@ class LazyJournal(Journal):
     ) -> Coroutine[Any, Any, None] | None:
         """Hand over the result of a call."""
         call, store = self._calls.get(exec.token), self.store
-        if call is None or store.crowded or _is_large(result, story, views):
+        if call is None or store.crowded or result_is_large(result, story, views):
             return self._result_committed(exec, result, story, views)
         ms = (perf_counter() - call.began) * 1e3
         session = call.session
@@ -63,8 +64,7 @@ class LazyJournal(Journal):
     def _made_call(
         self, number: int, seq: int, now: int, exec: ToolExecution, plugin: str | None, parent: str | None
     ) -> Row:
-        encoded = self.scribe.now(call_event(exec, plugin, parent), small=True)
-        return call_row(number, seq, now, exec, encoded)
+        return call_row(number, seq, now, exec, self.scribe.small_call(exec, plugin, parent))
 
     def _made_result(
         self,
@@ -77,16 +77,5 @@ class LazyJournal(Journal):
         views: JsonValue,
         ms: float,
     ) -> Row:
-        event = result_event(result, story, views, ms)
-        return event_row(number, seq, now, call, event, self.scribe.now(event, small=True))
-
-
-def _is_large(result: ToolExecutionResult, story: Sequence[JsonValue] | None, views: JsonValue) -> bool:
-    """Whether the record of a result should not be queued as it is."""
-    if weighs_more(result.content, MADE) or (story is not None and len(story) > LONG):
-        return True
-    if isinstance(result, ToolExecutionFailure) and len(result.error.message) > MADE:
-        return True
-    if result.meta is None and views is None:
-        return False
-    return weighs_more(result.meta, MADE) or weighs_more(views, MADE)
+        encoded = self.scribe.small_result(result, story, views, ms)
+        return event_row(number, seq, now, ToolResult.type, call, encoded)

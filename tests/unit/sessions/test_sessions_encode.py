@@ -7,9 +7,10 @@ import tracemalloc
 from typing import Any
 
 import pytest
+from dsh_hookspecs import ToolExecutionSuccess
 from hypothesis import given
 from hypothesis import strategies as st
-from sessions_kit import Masker
+from sessions_kit import Masker, call
 
 from dsh_runtime.services.sessions.bounds import cut_down, json_size, weighs_more
 from dsh_runtime.services.sessions.encode import MARGIN, encode, is_large
@@ -25,7 +26,9 @@ from dsh_runtime.services.sessions.events import (
     ToolResult,
     event_of,
 )
+from dsh_runtime.services.sessions.journal import Scribe, call_event, result_event
 from dsh_runtime.tools.story import Story
+from dsh_runtime.values import snapshot_json
 from dsh_runtime.values.compact import dump
 
 LIMIT = 1_048_576
@@ -225,3 +228,41 @@ def test_of_a_story_the_redactor_sees_the_details() -> None:
         "content": [],
         "story": [{"stage": "body", "detail": "a ***"}, {"stage": "guard"}, {"stage": "secret", "detail": "fine"}],
     }
+
+
+class Polite(Masker):
+    """Gives the very same value back if there is nothing to mask in it, as a redactor does."""
+
+    def value(self, value: Any) -> Any:
+        masked = super().value(value)
+        return value if masked == value else masked
+
+
+frozen = json_values.map(snapshot_json)
+redactors = st.sampled_from([None, Polite("q"), Masker("q")])
+
+
+@given(st.text(), st.text(), frozen, some_text, redactors)
+def test_the_short_way_of_a_call_leads_where_the_long_one_does(
+    call_id: str, name: str, arguments: Any, plugin: str | None, redact: Any
+) -> None:
+    """Which way a record goes cannot be told from what stands in the log."""
+    scribe = Scribe(redact, LIMIT)
+    run = call(call_id, name, arguments)
+    short = scribe.small_call(run, plugin, None)
+    long = scribe.now(call_event(run, plugin, None))
+    assert (short.text, short.payload["name"]) == (long.text, long.payload["name"])
+
+
+@given(blocks, st.none() | frozen, st.none() | frozen, notes, st.floats(0, 10_000), redactors)
+def test_the_short_way_of_a_result_leads_where_the_long_one_does(
+    content: Any, meta: Any, views: Any, noted: list[Any], ms: float, redact: Any
+) -> None:
+    """The same of results, with the columns that they fill."""
+    scribe = Scribe(redact, LIMIT)
+    story = Story([(*note[:4], *sorted(note[4:])) for note in noted])
+    result = ToolExecutionSuccess(None, content, meta)
+    short = scribe.small_result(result, story, views, ms)
+    long = scribe.now(result_event(result, story, views, ms))
+    assert json.loads(short.text) == json.loads(long.text)
+    assert short.payload["outcome"] == long.payload["outcome"]
