@@ -112,14 +112,25 @@ async def test_a_host_that_closes_in_the_middle_of_a_reload_unwinds_both_version
 
 
 async def test_a_host_that_closes_waits_for_old_versions_that_still_run(project: Project) -> None:
-    source = "from rk_notes import log\nimport trio\n\ndef apply(ctx):\n    return undo\n\nasync def undo():\n"
+    source = "import rk_notes\nfrom rk_notes import log\n\ndef apply(ctx):\n    return undo\n\nasync def undo():\n"
+    project.notes.gate = gate = Gate()
     project.config("a = ./a.py")
-    project.write("a.py", source + "    await trio.sleep(0.01)\n    log.append(1)\n")
-    async with project.running() as host:
-        path = project.folder / "a.py"
-        path.write_text(source + "    log.append(2)\n")
-        assert (await host.reload.changed([path])).ok and project.log == []
-    assert project.log == [1, 2]
+    project.write("a.py", source + "    await rk_notes.gate.stop()\n    log.append(1)\n")
+
+    async def release() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        project.log.append("released")
+        gate.go.set()
+
+    async with trio.open_nursery() as nursery:
+        async with project.running() as host:
+            path = project.folder / "a.py"
+            path.write_text(source + "    log.append(2)\n")
+            assert (await host.reload.changed([path])).ok
+            await gate.reached.wait()
+            assert project.log == []
+            nursery.start_soon(release)
+        assert project.log == ["released", 1, 2]
 
 
 async def test_a_tool_can_have_its_own_plugin_reloaded(project: Project) -> None:
