@@ -14,6 +14,6 @@ Imports run one way: a module may use those of the rows below its own::
     positions  files
     errors
 
-``ownership`` says whose code a file is and ``leftovers`` what still runs. ``reload/``, ``autoreload/``, ``watchdog/`` and
-``doctor/`` look after a host that is open.
+``ownership`` says whose code a file is and ``leftovers`` what still runs. ``reload/``, ``autoreload/``, ``watchdog/``
+and ``doctor/`` look after a host that is open.
 """

@@ -79,15 +79,14 @@ def frames_of(frame: FrameType | None) -> list[FrameType]:
 
 
 def blame_stack(stack: Sequence[Spot], fibers: Iterable[Fiber]) -> Spot | None:
-    """Of a stack, the innermost first: what stands in a plugin's code, else in somebody's, else in the host's."""
+    """Of a stack, the innermost first: what stands in a plugin's code, else the innermost that is not Python's own."""
     others = [spot for spot in stack if not is_python(spot.place.file)]
-    theirs = [spot for spot in others if not is_host(spot.place.file)]
     known = list(fibers)
-    for spot in theirs:
-        fiber = owner_of(spot.place.file, known)
+    for spot in others:
+        fiber = owner_of(spot.place.file, known) if not is_host(spot.place.file) else None
         if fiber is not None:
             return evolve(spot, plugin=fiber.id)
-    return next(iter([*theirs, *others]), None)
+    return next(iter(others), None)
 
 
 def spots_of(frame: FrameType | None) -> list[Spot]:

@@ -9,7 +9,7 @@ from dsh_runtime.loader.host import Host
 
 from .activity import not_active
 from .finding import Finding, Kind, Severity, finding
-from .offers import offers_of
+from .offers import Offers
 from .visibility import host_problems, shadowed_tools, unheard_hooks
 from .wheels import clashing_names, unmet_requirements
 
@@ -20,7 +20,7 @@ def diagnose(host: Host, unused: Sequence[InstalledPlugin], wheels: Sequence[tup
 
 
 def _diagnose(host: Host, unused: Sequence[InstalledPlugin], wheels: Sequence[tuple[str, str]]) -> Iterator[Finding]:
-    inactive = list(not_active(host, offers_of(host, unused)))
+    inactive = list(not_active(host, Offers(host, unused)))
     yield from inactive
     yield from host_problems(host)
     yield from _stray_pins(host)

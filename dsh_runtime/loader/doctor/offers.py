@@ -9,30 +9,34 @@ from __future__ import annotations
 import ast
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import Final
-
-from attrs import field, frozen
+from typing import TYPE_CHECKING, Final
 
 from dsh_runtime.loader.discover import InstalledPlugin
 from dsh_runtime.loader.errors import quote_key
 from dsh_runtime.loader.host import Host
+from dsh_runtime.loader.model import PluginRow
 from dsh_runtime.loader.target import BadUseError, FileTarget, parse_use
+
+if TYPE_CHECKING:
+    from dsh_runtime.core.fiber import Fiber
 
 MAX_FILES: Final = 200
 MAX_BYTES: Final = 1_000_000
+_WORDS: Final = (b"provide", b"Service")
+"""A source without any of them declares nothing."""
 _RECORD_SERVICE: Final = "sessions"
 
 
-@frozen(eq=False)
 class Offers:
-    """What the plugins of a config provide (id -> services), in which state, and what the installed others do."""
+    """What a host's plugins provide, and the installed ones beside them. Nothing is read before somebody asks."""
 
-    configured: Mapping[str, frozenset[str]] = field(factory=dict)
-    states: Mapping[str, str] = field(factory=dict)
-    installed: Sequence[tuple[InstalledPlugin, frozenset[str]]] = ()
+    def __init__(self, host: Host, unused: Sequence[InstalledPlugin]) -> None:
+        self._host = host
+        self._unused = unused
+        self._read: dict[InstalledPlugin, frozenset[str]] = {}
 
     def remedy(self, missing: Sequence[str]) -> str | None:
         """What to do about missing services; ``None`` where nobody is known who provides one."""
@@ -41,16 +45,30 @@ class Offers:
     def _remedy_for(self, service: str) -> str | None:
         if service == _RECORD_SERVICE:
             return "the host's own log provides 'sessions': write enabled = true in [host.log]"
-        for plugin, services in self.configured.items():
-            if service in services:
-                return self._wake(service, plugin)
-        able = [plugin for plugin, services in self.installed if service in services]
+        for row in self._host.config.rows:
+            if service in self._said(row) | _services_of_use(row.use, row.directory):
+                return self._wake(service, row)
+        able = [plugin for plugin in self._unused if service in self._services_of(plugin)]
         return _enable(service, able) if able else None
 
-    def _wake(self, service: str, plugin: str) -> str:
-        state = self.states.get(plugin, "disabled")
-        do = "remove enabled = false from it" if state == "disabled" else "see what is said of it"
-        return f"plugin {plugin!r} of the config provides {service!r} and is {state}: {do}"
+    def _services_of(self, plugin: InstalledPlugin) -> frozenset[str]:
+        if plugin not in self._read:
+            self._read[plugin] = services_of(plugin.value)
+        return self._read[plugin]
+
+    def _said(self, row: PluginRow) -> frozenset[str]:
+        """What a plugin that is loaded says of itself."""
+        fiber = self._fiber(row)
+        return frozenset(fiber.spec.provides) if fiber is not None else frozenset()
+
+    def _wake(self, service: str, row: PluginRow) -> str:
+        fiber = self._fiber(row)
+        state = str(fiber.state) if fiber is not None else "not loaded" if row.enabled else "disabled"
+        do = "see what is said of it" if row.enabled else "remove enabled = false from it"
+        return f"plugin {row.id!r} of the config provides {service!r} and is {state}: {do}"
+
+    def _fiber(self, row: PluginRow) -> Fiber | None:
+        return next((plugin.fiber for plugin in self._host.plugins if plugin.id == row.id), None)
 
 
 def _enable(service: str, able: Sequence[InstalledPlugin]) -> str:
@@ -67,19 +85,6 @@ def quote_text(word: str) -> str:
     """A word as a TOML text."""
     quoted = quote_key(word)
     return quoted if quoted.startswith('"') else f'"{quoted}"'
-
-
-def offers_of(host: Host, unused: Sequence[InstalledPlugin]) -> Offers:
-    """What a host's plugins and the installed ones beside them provide."""
-    loaded = {plugin.id: plugin.fiber for plugin in host.plugins if plugin.fiber is not None}
-    configured = {}
-    for row in host.config.rows:
-        fiber = loaded.get(row.id)
-        said = frozenset(fiber.spec.provides) if fiber is not None else frozenset()
-        configured[row.id] = said | _services_of_use(row.use, row.directory)
-    states = {name: str(fiber.state) for name, fiber in loaded.items()}
-    states |= {row.id: "not loaded" for row in host.config.rows if row.enabled and row.id not in loaded}
-    return Offers(configured, states, [(plugin, services_of(plugin.value)) for plugin in unused])
 
 
 def services_of(value: str) -> frozenset[str]:
@@ -135,9 +140,10 @@ def _find(module: str) -> ModuleSpec | None:
 
 def _declared_in(file: Path) -> Iterator[str]:
     try:
-        if file.stat().st_size > MAX_BYTES:
+        source = file.read_bytes() if file.stat().st_size <= MAX_BYTES else b""
+        if not any(word in source for word in _WORDS):
             return
-        tree = ast.parse(file.read_bytes())
+        tree = ast.parse(source)
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):
