@@ -85,7 +85,7 @@ async def call_and_show(interruption: Interruption, output: Output, host: Host, 
         result = await _call_on_screen(interruption, output, host, name, arguments)
     else:
         result = await call_tool(host, name, arguments, interruption)
-        show_result(output, name, result)
+        show_result(output, host, name, result)
     return FAILED if result.is_error else SUCCESS
 
 
@@ -97,7 +97,7 @@ async def _call_on_screen(
 
     if not can_be_shown(host, name, arguments):
         result = await call_tool(host, name, arguments, interruption)
-        show_result(output, name, result)
+        show_result(output, host, name, result)
         return result
     screen = CallScreen(output, host, name, arguments)
     with screen.running():
@@ -118,14 +118,19 @@ def parameters_of(host: Host, name: str) -> Any:
     return definition.parameters
 
 
-def show_result(output: Output, name: str, result: ToolExecutionResult) -> None:
-    """Show a result: content on stdout, or what went wrong on stderr; as JSON everything on stdout."""
+def show_result(output: Output, host: Host, name: str, result: ToolExecutionResult) -> None:
+    """Show a result: content on stdout, or what went wrong on stderr; as JSON everything on stdout.
+
+    What a person reads is masked where the host has a redactor; a pipe and a program get the result as it is.
+    """
     from dsh_runtime.cli.results import content_text, failure_line, own_feedback, result_document
 
     if output.is_json:
         output.document(result_document(result))
-    elif result.is_error:
-        complain(failure_line(name, result))
-        output.text(own_feedback(result))
-    else:
-        output.text(content_text(result.content))
+        return
+    redact = host.ctx.get("redact")
+    mask = redact.text if redact is not None else str
+    if result.is_error:
+        complain(mask(failure_line(name, result)))
+    text = own_feedback(result) if result.is_error else content_text(result.content)
+    output.text(mask(text) if output.is_terminal else text)

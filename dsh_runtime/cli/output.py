@@ -33,6 +33,11 @@ class Output:
         """Whether a program reads along."""
         return self.look == "json"
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person reads along."""
+        return _is_terminal(self._stream)
+
     def line(self, *parts: Part) -> None:
         """Write one line for people."""
         if self.look == "rich":

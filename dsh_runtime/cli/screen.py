@@ -30,10 +30,11 @@ class CallScreen:
         self._output = output
         self._host = host
         self._name = name
-        self._arguments = arguments
         self._definition = host.ctx.tools.get(name)
         self._redact: Any = host.ctx.get("redact")
-        self._pending = self._masked(present_call(self._definition, _execution(name, arguments)))
+        # Views are made of what is masked: one may say what an argument holds without its telling name.
+        self._arguments = self._masked_value(arguments)
+        self._pending = self._masked(present_call(self._definition, _execution(name, self._arguments)))
         self._next_progress = 0.0
 
     @contextmanager
@@ -55,11 +56,12 @@ class CallScreen:
 
     def show_result(self, result: ToolExecutionResult) -> None:
         """Show the card of the result; of a failure its line, and a card where the tool has one for it."""
-        view = present_result(self._definition, self._arguments, DurableResult.of(result))
+        content, meta = self._masked_value(result.content), self._masked_value(result.meta)
+        view = present_result(self._definition, self._arguments, DurableResult(content, result.is_error, meta))
         if result.is_error:
-            complain(failure_line(self._name, result))
+            complain(self._masked_text(failure_line(self._name, result)))
             if isinstance(view, GenericResult):
-                self._output.text(own_feedback(result))
+                self._output.text(self._masked_text(own_feedback(result)))
                 return
         shown = self._masked(view)
         self._show(result_card(shown, pending=self._pending, is_error=result.is_error, bounds=_BOUNDS))
@@ -71,6 +73,12 @@ class CallScreen:
 
     def _masked(self, view: Any) -> Any:
         return view if self._redact is None else masked(view, self._redact.value)
+
+    def _masked_value(self, value: Any) -> Any:
+        return value if self._redact is None else self._redact.value(value)
+
+    def _masked_text(self, text: str) -> str:
+        return text if self._redact is None else str(self._redact.text(text))
 
     def _masked_progress(self, progress: ToolProgress) -> ToolProgress:
         if self._redact is None or progress.message is None:

@@ -68,6 +68,26 @@ def test_secrets_are_masked_wherever_they_stand() -> None:
     assert text.count("****") == 7
 
 
+class RedactKeys(Redact):
+    """Masks what stands under one name."""
+
+    def value(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: "****" if key == "password" else self.value(member) for key, member in value.items()}
+        return [self.value(item) for item in value] if isinstance(value, list) else value
+
+
+def test_what_the_arguments_give_away_is_masked_where_nothing_else_does() -> None:
+    """In a title that a tool makes of it, and in a policy's reason."""
+    arguments = {"deep": [{"password": "open sesame"}], "user": "ada", "password": "abc"}
+    view = GenericCall(title="Log in as ada with open sesame", content=[{"type": "text", "text": "open sesame abc"}])
+    text = text_of(arguments, reason="it says 'open sesame'", view=view, redact=RedactKeys())
+    assert "sesame" not in text
+    assert "Log in as ada with ****" in text
+    assert "reason     it says '****'" in text
+    assert "**** abc" in text  # too short: it may stand there by chance
+
+
 @pytest.mark.parametrize("sneaky", SNEAKY, ids=ascii)
 def test_nothing_in_it_steers_the_terminal(sneaky: str) -> None:
     """Unseen characters are written out."""
