@@ -65,8 +65,8 @@ class Story(Sequence[dict[str, JsonValue]]):
 
     def as_text(self) -> str:
         """The JSON text of a story that is not :attr:`detailed`."""
-        told = _timed(self._notes)
-        return f"[{','.join([f'{_beginning(*note[:3], note[3][0])}{ms:.3f}}}' for _, ms, note in told])}]"
+        steps = [f"{_beginning(note[:4])}{ms:.3f}}}" for _, ms, note in _timed(self._notes)]
+        return f"[{','.join(steps)}]"
 
     def __len__(self) -> int:
         return len(self._notes)
@@ -114,9 +114,9 @@ def _step(note: Note, ms: float) -> dict[str, JsonValue]:
 
 
 @lru_cache(1024)
-def _beginning(stage: str, plugin: str | None, listener: str | None, word: str) -> str:
+def _beginning(said: tuple[str, str | None, str | None, Words]) -> str:
     """The text of a step up to its time: few calls differ in it."""
-    return dump(_step((stage, plugin, listener, (word, None), 0.0, 0.0), 0))[: -len("0}")]
+    return dump(_step((*said, 0.0, 0.0), 0))[: -len("0}")]
 
 
 def raised(error: BaseException) -> Words:
