@@ -25,7 +25,7 @@ ODD_ARGUMENTS: Final[tuple[Any, ...]] = (
     None,
 )
 #: Real seconds that policy has where a check lets it hang.
-SHORT: Final = {"policy_timeout": 0.1}
+SHORT: Final = {"policy_timeout": 0.2}
 
 
 async def a_denied_body_never_starts(subject: Subject) -> None:

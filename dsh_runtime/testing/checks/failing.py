@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -116,10 +116,10 @@ async def _each_service(subject: Subject, way: Callable[[], Any], how: str) -> N
     """What the plugin denies stays denied when a service that it uses fails."""
     if not subject.denies:
         return
-    async with _before_the_denials(subject) as house:
+    async with housed(subject) as house:
         services = list(services_of(house, fiber_of(house, subject)))
     for name in services:
-        async with _before_the_denials(subject) as house:
+        async with _before_the_denials(subject, SHORT if way is hanging else None) as house:
             service = services_of(house, fiber_of(house, subject))[name]
             with broken(service, way):
                 await _still_denied(house, subject, f"the service {name!r} {how}")
@@ -153,9 +153,9 @@ def _not_let_through(house: House, call: Call, result: ToolExecutionResult, why:
 
 
 @asynccontextmanager
-async def _before_the_denials(subject: Subject) -> AsyncIterator[House]:
+async def _before_the_denials(subject: Subject, settings: Mapping[str, Any] | None = None) -> AsyncIterator[House]:
     """A host in which the calls that succeed have been made, so that the plugin denies what it is said to."""
-    async with housed(subject, settings=SHORT) as house:
+    async with housed(subject, settings=settings) as house:
         for call in subject.calls:
             await made(house, call)
         house.recorder.clear()

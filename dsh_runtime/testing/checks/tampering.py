@@ -99,7 +99,9 @@ def broken(service: Any, by: Callable[[], Any]) -> Iterator[bool]:
     """Have the methods of a service do something else for the body of a ``with``; whether there are any."""
     done = []
     for name, method in inspect.getmembers(service, callable):
-        if not name.startswith("_") and _put(service, name, _in_place_of(method, by)):
+        # A method that nobody awaits cannot hang without holding the host.
+        fits = inspect.iscoroutinefunction(method) or not inspect.iscoroutinefunction(by)
+        if not name.startswith("_") and fits and _put(service, name, _in_place_of(method, by)):
             done.append(name)
     try:
         yield bool(done)

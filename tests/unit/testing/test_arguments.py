@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dsh_runtime import JsonSchemaError, validate_json_schema_value
 from dsh_runtime.testing import arguments_for
 
-QUIET = settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 
 
 def schemas() -> st.SearchStrategy[dict[str, Any]]:
@@ -59,7 +59,7 @@ def test_what_is_generated_holds_to_its_schema(data: st.DataObject, schema: dict
     ],
 )
 def test_what_a_schema_leaves_open_is_generated(schema: dict[str, Any], wanted: Any) -> None:
-    find(arguments_for(schema), wanted)
+    find(arguments_for(schema), wanted, settings=QUIET)
 
 
 def test_a_schema_outside_the_subset_is_refused_with_its_places() -> None:
