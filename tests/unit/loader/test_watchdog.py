@@ -153,10 +153,15 @@ STOPPED = """
 import logging, trio
 from dsh_runtime import open_host
 
+async def work():
+    while True:
+        await trio.lowlevel.checkpoint()
+
 async def main():
-    async with open_host({"host": {"watchdog": 0.1}}):
+    async with open_host({"host": {"watchdog": 0.1}}) as host:
+        host.ctx.start_soon(work)
         print("up", flush=True)
-        await trio.sleep(1)
+        await trio.sleep(1.5)
 
 logging.basicConfig(level="WARNING")
 trio.run(main)
