@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import select
@@ -165,6 +166,44 @@ def test_the_demo_asks_whoever_takes_it(terminal: Terminal, tmp_path: Path, key:
     assert terminal.shown.count(QUESTION) == 1
     assert [text for text in told if text not in terminal.shown] == []
     assert "Not as promised" not in terminal.shown
+
+
+def test_the_question_is_asked_beside_an_mcp_client(terminal: Terminal, config: Callable[..., Path]) -> None:
+    """Its messages have the pipes, the person has the terminal."""
+    channel = '[[plugin]]\nid = "approval-terminal"\nuse = "approval-terminal"\n'
+    reader, writer = os.pipe()
+    given, giver = os.pipe()
+    terminal.run("mcp", directory=config(GREET, GATE, channel), stdin=given, stdout=writer)
+    os.close(writer)
+    os.close(given)
+    client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "desk", "version": "1"}}
+    for message in (
+        {"id": 1, "method": "initialize", "params": client},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "greet", "arguments": {"name": "Ada"}}},
+    ):
+        os.write(giver, json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    terminal.sees(QUESTION)
+    terminal.type("y")
+    with open(reader, encoding="utf-8") as answers:
+        assert json.loads(answers.readline())["id"] == 1
+        answer = json.loads(answers.readline())
+        assert answer["result"]["content"] == [{"type": "text", "text": "Hello, Ada!"}]
+        os.close(giver)
+        assert answers.read() == ""
+    assert terminal.ends() == 0
+
+
+def test_what_a_person_reads_is_masked_and_a_pipe_is_not(terminal: Terminal, config: Callable[..., Path]) -> None:
+    """Where there is a redactor."""
+    redact = '[[plugin]]\nid = "redact"\nuse = "redact"\n'
+    words = ("call", "-o", "plain", "greet", "name=password=hunter2")
+    terminal.run(*words, directory=config(GREET, redact))
+    terminal.sees("Hello, password=[redacted: secret]")
+    assert terminal.ends() == 0
+    assert "hunter2" not in terminal.shown
+    piped = subprocess.run([DSH_RUN, *words], cwd=config(GREET, redact), capture_output=True, check=True, timeout=60)
+    assert piped.stdout == b"Hello, password=hunter2!\n"
 
 
 def test_the_demo_asks_nobody_where_nobody_reads_along(terminal: Terminal, tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ import json
 import os
 import resource
 import signal
+import sqlite3
 import subprocess
 import sysconfig
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +234,42 @@ def test_a_second_signal_leaves_at_once_and_the_next_process_tidies_up(folder: P
     assert outcomes(folder) == [("stubborn", "interrupted", "INTERRUPTED"), ("echo", "success", None)]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_a_second_signal_ends_a_server_at_once(folder: Path, number: signal.Signals) -> None:
+    """The first one waits for a call that does not come to rest; what it left open is closed by the next process."""
+    (folder / "stubborn.py").write_text(STUBBORN)
+    with (folder / "dsh.toml").open("a") as file:
+        file.write('[[plugin]]\nid = "stubborn"\nuse = "./stubborn.py"\n')
+    server = Server(folder)
+    server.call(1, "echo", text="hi")
+    server.wait_for(2)
+    server.call(2, "stubborn")
+    server.wait_for_stderr("started\n")
+    server.process.send_signal(number)
+    server.wait_for_stderr("asked to stop\n")
+    assert server.process.poll() is None
+    server.process.send_signal(number)
+    assert server.end() == 128 + number
+    call(folder, "next")
+    ended = [("echo", "success", None), ("stubborn", "interrupted", "INTERRUPTED"), ("echo", "success", None)]
+    assert outcomes(folder) == ended
+
+
+def test_a_server_that_is_told_to_stop_waits_for_calls_that_come_to_rest(folder: Path) -> None:
+    """Drain, then stop: what a body does when it is stopped, it does to its end."""
+    (folder / "stubborn.py").write_text(STUBBORN.replace("trio.sleep(60)\n\n\ndef", "trio.sleep(0.3)\n\n\ndef"))
+    with (folder / "dsh.toml").open("a") as file:
+        file.write('[[plugin]]\nid = "stubborn"\nuse = "./stubborn.py"\n')
+    server = Server(folder)
+    server.call(1, "stubborn")
+    server.wait_for_stderr("started\n")
+    server.process.send_signal(signal.SIGTERM)
+    server.wait_for_stderr("asked to stop\n")
+    assert server.end() == 143
+    assert outcomes(folder) == [("stubborn", "failure", "ABORTED")]
+    assert endings(folder) == {"closed"}
+
+
 STUBBORN = '''
 import os
 import trio
@@ -287,6 +325,44 @@ def test_a_log_that_cannot_be_written_is_one_line_and_exit_code_2(folder: Path) 
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith("error: dsh.toml:2: host.log.path: session log ")
     assert ended.stderr.count("\n") == 1
+
+
+def make_newer(log: Path) -> None:
+    with contextlib.closing(sqlite3.connect(log)) as db:
+        db.execute("PRAGMA user_version = 1000")
+
+
+def make_corrupt(log: Path) -> None:
+    pages = bytearray(log.read_bytes())
+    pages[100:4096] = b"\xff" * 3996
+    log.write_bytes(pages)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (make_newer, "newer"),
+        (make_corrupt, "session log "),
+        (lambda log: log.write_bytes(b"this is no log" * 1000), "session log "),
+    ],
+    ids=["newer", "corrupt", "something else"],
+)
+@pytest.mark.parametrize("words", [("call", "echo", "text=hi"), ("mcp",)], ids=lambda words: words[0])
+def test_a_log_that_cannot_be_gone_on_with_is_refused_and_left_as_it_is(
+    folder: Path, change: Callable[[Path], object], told: str, words: tuple[str, ...]
+) -> None:
+    """One line and exit code 2: no call runs without a record, and nothing is written over."""
+    call(folder, "before")
+    change(folder / "log.db")
+    before = (folder / "log.db").read_bytes()
+    ended = subprocess.run(
+        [DSH_RUN, *words], cwd=folder, input="", capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert ended.stderr.startswith("error: dsh.toml:2: host.log.path: ")
+    assert told in ended.stderr
+    assert (folder / "log.db").read_bytes() == before
+    assert [file.name for file in folder.glob("log.db-wal") if file.stat().st_size] == []
 
 
 def endings(folder: Path) -> set[str | None]:

@@ -93,6 +93,8 @@ def finding(
     message, own = text, None
     if kind in _TELL_THEMSELVES and "; " in text:
         message, _, own = text.rpartition("; ")
+        if own.startswith("known: ") and "; " in message:  # What there is besides helps, and is no remedy.
+            message, _, own = message.rpartition("; ")
     return Finding(
         kind=kind,
         severity=severity,

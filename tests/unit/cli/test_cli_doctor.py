@@ -150,6 +150,12 @@ def test_a_use_that_leads_nowhere(diagnose: Diagnose, config: Callable[..., None
     assert (found["kind"], found["remedy"]) == ("not-found", "did you mean 'greet'?")
 
 
+def test_a_use_that_is_like_nothing(diagnose: Diagnose, config: Callable[..., None]) -> None:
+    """A list of what there is would be no remedy."""
+    config('id = "g"\nuse = "qqqqqq"')
+    assert only(diagnose())["remedy"] == "install it, or correct 'use'"
+
+
 def test_a_wrong_config_is_named_with_its_path(diagnose: Diagnose, config: Callable[..., None]) -> None:
     """Each path is a finding of its own, with its line."""
     config('id = "gate"\nuse = "permission-gate"\n[plugin.config]\ndeflt = 1\nrules = 2')

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import trio
-from runtime_kit import Recorder, descendants, eventually, kind, processes_of, run, runtime
+from runtime_kit import Recorder, descendants, eventually, is_alive, kind, processes_of, run, runtime
 
 from dsh_runtime import open_host
 from dsh_runtime.code_mode.runtime import CodeRuntimeConfig, CodeRuntimeError, SandboxError, SubprocessRuntime
@@ -284,11 +284,3 @@ def offspring_of(parent: int) -> list[int]:
     """All processes below a process."""
     found = children_of(parent)
     return found + [pid for child in found for pid in offspring_of(child)]
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; a zombie that nobody has collected yet does not."""
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False

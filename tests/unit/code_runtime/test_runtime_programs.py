@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import trio
-from runtime_kit import Recorder, kind, run, run_one, runtime
+import trio.testing
+from runtime_kit import Recorder, is_alive, kind, run, run_one, runtime
 
 from dsh_runtime import AbortController
 from dsh_runtime.code_mode.interface import CodeProgram, SubReply
@@ -77,6 +78,35 @@ async def test_calls_enter_in_the_order_in_which_they_were_made() -> None:
     assert kind(await run_one(code, bridge)) == "ended"
     assert [arguments["n"] for _, arguments in bridge.entered] == list(range(300))
     assert bridge.most <= 100
+
+
+async def test_no_more_than_a_hundred_calls_are_under_way_at_once() -> None:
+    bridge, gate = Recorder(), trio.Event()
+
+    async def hold(arguments: Any) -> None:
+        if bridge.under_way == 100:
+            await trio.testing.wait_all_tasks_blocked()
+            gate.set()
+        await gate.wait()
+
+    bridge._tools["hold"] = hold
+    code = "import asyncio\nawait asyncio.gather(*(tools.hold({}) for _ in range(300)))"
+    assert kind(await run_one(code, bridge)) == "ended"
+    assert (bridge.most, bridge.finished) == (100, 300)
+
+
+async def test_a_program_is_dead_before_its_calls_have_come_to_rest() -> None:
+    bridge, alive = Recorder(), []
+
+    async def slow(pid: Any) -> None:
+        await bridge.ending.wait()
+        await trio.sleep(0.05)
+        alive.append(is_alive(pid))
+
+    bridge._tools["slow"] = slow
+    code = "import asyncio, os\nasyncio.create_task(tools.slow(os.getpid()))\nawait asyncio.sleep(0)\nwhile True: pass"
+    assert kind(await run_one(code, bridge, wall_time=0.3)) == "timeout"
+    assert alive == [False]
 
 
 async def test_a_call_that_the_program_gives_up_on_is_cancelled() -> None:
