@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from dsh_runtime.testing import House, VirtualClock
+    from dsh_runtime.testing import Trial, VirtualClock
 
 
 def _needs_trio() -> None:
@@ -28,9 +28,9 @@ def virtual_clock() -> VirtualClock:
 
 
 @pytest.fixture
-def dsh_house() -> Callable[..., AbstractAsyncContextManager[House]]:
-    """Opens hosts: ``async with dsh_house(plugin, …) as house``."""
+def dsh_trial() -> Callable[..., AbstractAsyncContextManager[Trial]]:
+    """Opens hosts: ``async with dsh_trial(plugin, …) as trial``."""
     _needs_trio()
-    from dsh_runtime.testing import open_house
+    from dsh_runtime.testing import open_trial
 
-    return open_house
+    return open_trial

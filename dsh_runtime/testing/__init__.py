@@ -4,7 +4,7 @@ A host in a test is a real one: the kit replaces what stands around it (the pers
 of the log), and nothing of it.
 
 Layering, lowest first: ``calls``, ``clock``, ``differences``, ``fakes``; ``stories``; ``asserts``, ``recorder``;
-``house``; ``arguments``; ``checks``; ``conformance``. The fixtures stand in ``dsh_runtime.pytest_plugin``, which pytest
+``trial``; ``arguments``; ``checks``; ``conformance``. The fixtures stand in ``dsh_runtime.pytest_plugin``, which pytest
 imports in every run.
 """
 
@@ -14,19 +14,19 @@ from dsh_runtime.testing.calls import Call, call
 from dsh_runtime.testing.clock import VirtualClock
 from dsh_runtime.testing.conformance import PluginChecks, check_plugin
 from dsh_runtime.testing.fakes import Denial, FakeTool, ScriptedApproval, provide
-from dsh_runtime.testing.house import House, Running, open_house
 from dsh_runtime.testing.recorder import Heard, Recorder
+from dsh_runtime.testing.trial import Running, Trial, open_trial
 
 __all__ = [
     "Call",
     "Denial",
     "FakeTool",
     "Heard",
-    "House",
     "PluginChecks",
     "Recorder",
     "Running",
     "ScriptedApproval",
+    "Trial",
     "VirtualClock",
     "arguments_for",
     "assert_denied",
@@ -35,7 +35,7 @@ __all__ = [
     "assert_told",
     "call",
     "check_plugin",
-    "open_house",
+    "open_trial",
     "provide",
     "tell",
 ]

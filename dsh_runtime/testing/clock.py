@@ -29,7 +29,7 @@ _TRAPS: Final = trio.lowlevel.wait_task_rescheduled.__code__.co_filename
 class VirtualClock(trio.abc.Clock):
     """A clock that stands still, and jumps to the next deadline when the host has nothing to do.
 
-    It jumps while :meth:`keep` runs, which the kit's house sees to. Give it to ``trio.run(…, clock=)``, or ask for the
+    It jumps while :meth:`keep` runs, which the kit's trial sees to. Give it to ``trio.run(…, clock=)``, or ask for the
     fixture ``virtual_clock``.
     """
 

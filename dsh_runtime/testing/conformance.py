@@ -13,7 +13,7 @@ import trio
 
 from dsh_runtime.testing.calls import CallLike
 from dsh_runtime.testing.checks import CHECKS, Check, Subject
-from dsh_runtime.testing.house import PluginLike
+from dsh_runtime.testing.trial import PluginLike
 from dsh_runtime.tools.failures import sole
 
 

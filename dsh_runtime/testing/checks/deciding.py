@@ -9,9 +9,9 @@ import trio
 
 from dsh_runtime.testing.asserts import is_denial, tell
 from dsh_runtime.testing.calls import Call
-from dsh_runtime.testing.checks.subject import PROBE, Subject, fiber_of, housed, made, refused
+from dsh_runtime.testing.checks.subject import PROBE, Subject, fiber_of, made, refused, tried
 from dsh_runtime.testing.fakes import Denial
-from dsh_runtime.testing.house import House
+from dsh_runtime.testing.trial import Trial
 
 #: Arguments that a policy has to have an answer for.
 ODD_ARGUMENTS: Final[tuple[Any, ...]] = (
@@ -30,31 +30,31 @@ SHORT: Final = {"policy_timeout": 0.2}
 
 async def a_denied_body_never_starts(subject: Subject) -> None:
     """What is denied in front of the plugin, behind it, by a guard, or by itself, does not begin."""
-    async with housed(subject, front=[Denial()]) as house:
-        await _all_refused(house, subject.usual, "a policy in front of the plugin denies")
-    async with housed(subject, behind=[Denial()]) as house:
-        await _all_refused(house, subject.usual, "a policy behind the plugin denies")
-    async with housed(subject) as house:
-        house.ctx.tools.guard(lambda execution: "no")
-        await _all_refused(house, subject.usual, "a guard denies")
+    async with tried(subject, front=[Denial()]) as trial:
+        await _all_refused(trial, subject.usual, "a policy in front of the plugin denies")
+    async with tried(subject, behind=[Denial()]) as trial:
+        await _all_refused(trial, subject.usual, "a policy behind the plugin denies")
+    async with tried(subject) as trial:
+        trial.ctx.tools.guard(lambda execution: "no")
+        await _all_refused(trial, subject.usual, "a guard denies")
     await _its_own_denials(subject)
 
 
-async def _all_refused(house: House, calls: Iterable[Call], why: str) -> None:
+async def _all_refused(trial: Trial, calls: Iterable[Call], why: str) -> None:
     for call in calls:
-        refused(house, call, await made(house, call, f"the denied call {call}"), why)
+        refused(trial, call, await made(trial, call, f"the denied call {call}"), why)
 
 
 async def _its_own_denials(subject: Subject) -> None:
     if not subject.denies:
         return
-    async with housed(subject) as house:
+    async with tried(subject) as trial:
         for call in subject.calls:
-            await made(house, call)
-        house.recorder.clear()
+            await made(trial, call)
+        trial.recorder.clear()
         for call in subject.denies:
-            result = await made(house, call)
-            refused(house, call, result, "the plugin is said to deny")
+            result = await made(trial, call)
+            refused(trial, call, result, "the plugin is said to deny")
             if not is_denial(result):
                 raise AssertionError(f"the plugin is said to deny the call {call}, which came out as {tell(result)}")
 
@@ -62,9 +62,9 @@ async def _its_own_denials(subject: Subject) -> None:
 async def policy_that_fails_behind_it_fails_the_call(subject: Subject) -> None:
     """A policy behind the plugin that raises, answers rubbish or hangs fails the call, whatever the plugin does."""
     for how, listener in {"raises": _raising, "answers rubbish": _rubbish, "hangs": _hanging}.items():
-        async with housed(subject, behind=[_Listener(listener)], settings=SHORT) as house:
-            result = await made(house, PROBE, f"a call whose policy {how}")
-            refused(house, PROBE, result, f"a policy behind the plugin {how}")
+        async with tried(subject, behind=[_Listener(listener)], settings=SHORT) as trial:
+            result = await made(trial, PROBE, f"a call whose policy {how}")
+            refused(trial, PROBE, result, f"a policy behind the plugin {how}")
 
 
 class _Listener:
@@ -92,17 +92,17 @@ async def _hanging(exec: Any, next: Any) -> Any:
 async def its_policy_has_an_answer_for_every_call(subject: Subject) -> None:
     """No call, however odd, makes a listener or guard of the plugin raise, hang or answer rubbish."""
     named = dict.fromkeys(call.name for call in (*subject.calls, *subject.denies))
-    async with housed(subject) as house:
+    async with tried(subject) as trial:
         for arguments in ODD_ARGUMENTS:
-            await _decided(house, subject, Call(PROBE.name, arguments))
+            await _decided(trial, subject, Call(PROBE.name, arguments))
         # The tools of others are spared what their policy is asked about.
-        house.ctx.tools.guard(lambda execution: "only policy is asked")
+        trial.ctx.tools.guard(lambda execution: "only policy is asked")
         for call in (*subject.calls, *subject.denies, *(Call(name, odd) for name in named for odd in ODD_ARGUMENTS)):
-            await _decided(house, subject, call)
+            await _decided(trial, subject, call)
 
 
-async def _decided(house: House, subject: Subject, call: Call) -> None:
-    result = await made(house, call)
+async def _decided(trial: Trial, subject: Subject, call: Call) -> None:
+    result = await made(trial, call)
     info = result.error.info if result.is_error else None
-    if info is not None and info.code == "LISTENER_FAILED" and info.plugin == fiber_of(house, subject).id:
+    if info is not None and info.code == "LISTENER_FAILED" and info.plugin == fiber_of(trial, subject).id:
         raise AssertionError(f"for the call {call} the plugin's policy failed: {tell(result)}")

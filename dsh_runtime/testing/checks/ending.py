@@ -9,28 +9,28 @@ import trio.testing
 
 from dsh_runtime.testing.calls import Call
 from dsh_runtime.testing.checks.subject import PATIENCE, within
-from dsh_runtime.testing.house import House
+from dsh_runtime.testing.trial import Trial
 
 #: Real seconds without anything happening after which a call is taken to be where it waits.
 _STILL: Final = 0.01
 
 
-async def aborted(house: House, call: Call) -> None:
+async def aborted(trial: Trial, call: Call) -> None:
     """Abort a call that is under way."""
-    house.recorder.clear()
-    running = house.begin(call)
+    trial.recorder.clear()
+    running = trial.begin(call)
     await trio.testing.wait_all_tasks_blocked(_STILL)
     running.abort("given up by the check")
     await within(running.result(), f"the call {call}, which was aborted,")
-    _one_result_each(house, call)
+    _one_result_each(trial, call)
 
 
-async def cancelled(house: House, call: Call, what: str = "", *, steps: int | None = None) -> None:
+async def cancelled(trial: Trial, call: Call, what: str = "", *, steps: int | None = None) -> None:
     """Cancel the caller of a call, after so many steps of the loop or when nothing happens any more."""
-    house.recorder.clear()
+    trial.recorder.clear()
     ended = trio.Event()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_made_and_told, house, call, ended)
+        nursery.start_soon(_made_and_told, trial, call, ended)
         await _so_far(steps)
         nursery.cancel_scope.cancel()
         with trio.CancelScope(shield=True), trio.move_on_after(PATIENCE.seconds):
@@ -39,7 +39,7 @@ async def cancelled(house: House, call: Call, what: str = "", *, steps: int | No
     if late:
         text = f"the call {call}{what}, whose caller was cancelled,"
         raise AssertionError(f"{text} had not come to rest after {PATIENCE.seconds:g} s")
-    _one_result_each(house, call)
+    _one_result_each(trial, call)
 
 
 async def _so_far(steps: int | None) -> None:
@@ -49,15 +49,15 @@ async def _so_far(steps: int | None) -> None:
         await trio.lowlevel.checkpoint()
 
 
-async def _made_and_told(house: House, call: Call, ended: trio.Event) -> None:
+async def _made_and_told(trial: Trial, call: Call, ended: trio.Event) -> None:
     try:
-        await house.call(call)
+        await trial.call(call)
     finally:
         ended.set()
 
 
-def _one_result_each(house: House, call: Call) -> None:
-    results = [heard.exec.token for heard in house.recorder.heard if heard.event == "tools/result"]
-    entered = {heard.exec.token for heard in house.recorder.heard if heard.tool is not None}
+def _one_result_each(trial: Trial, call: Call) -> None:
+    results = [heard.exec.token for heard in trial.recorder.heard if heard.event == "tools/result"]
+    entered = {heard.exec.token for heard in trial.recorder.heard if heard.tool is not None}
     if len(results) != len(entered):
         raise AssertionError(f"of {len(entered)} calls in {call}, {len(results)} results were told")

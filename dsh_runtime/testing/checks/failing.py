@@ -16,9 +16,9 @@ from dsh_runtime.testing.calls import Call
 from dsh_runtime.testing.checks.deciding import SHORT
 from dsh_runtime.testing.checks.ending import cancelled
 from dsh_runtime.testing.checks.faults import Fault
-from dsh_runtime.testing.checks.subject import Subject, fiber_of, has_begun, housed, made
+from dsh_runtime.testing.checks.subject import Subject, fiber_of, has_begun, made, tried
 from dsh_runtime.testing.checks.tampering import BEFORE_THE_BODY, Spot, broken, hanging, raising, services_of, spots_of
-from dsh_runtime.testing.house import House
+from dsh_runtime.testing.trial import Trial
 from dsh_runtime.tools.registry import GUARD
 
 #: So many lines fail, spread over all that run: a policy that runs more is asked often enough.
@@ -77,86 +77,86 @@ def _nothing() -> None:
 
 
 async def _each_listener(subject: Subject, ways: Callable[[str], Iterable[Callable[[], Any]]], how: str) -> None:
-    async with housed(subject, settings=SHORT) as house:
-        for spot in spots_of(fiber_of(house, subject)):
+    async with tried(subject, settings=SHORT) as trial:
+        for spot in spots_of(fiber_of(trial, subject)):
             for way in ways(spot.stage):
-                await _answering(house, subject, spot, way, how)
+                await _answering(trial, subject, spot, way, how)
 
 
-async def _answering(house: House, subject: Subject, spot: Spot, way: Callable[[], Any], how: str) -> None:
+async def _answering(trial: Trial, subject: Subject, spot: Spot, way: Callable[[], Any], how: str) -> None:
     """Make the calls while one listener or guard answers otherwise; those that it is asked about have to fail."""
-    with spot.replaced(house, way):
+    with spot.replaced(trial, way):
         for call in (*subject.usual, *subject.denies):
             spot.hits.clear()
-            house.recorder.clear()
-            result = await made(house, call, f"the call {call} whose {spot.where} {how}")
+            trial.recorder.clear()
+            result = await made(trial, call, f"the call {call} whose {spot.where} {how}")
             if spot.hits:
-                _closed(house, call, result, spot, f"{spot.where} on {spot.stage!r} {how}")
+                _closed(trial, call, result, spot, f"{spot.where} on {spot.stage!r} {how}")
 
 
-def _closed(house: House, call: Call, result: ToolExecutionResult, spot: Spot, why: str) -> None:
+def _closed(trial: Trial, call: Call, result: ToolExecutionResult, spot: Spot, why: str) -> None:
     info = result.error.info if result.is_error else None
     if info is None or info.plugin != spot.entry.fiber.id:
         raise AssertionError(f"{why}, and the call {call} came out as {tell(result)}")
-    if spot.stage in BEFORE_THE_BODY and has_begun(house, call.name):
-        raise AssertionError(f"{why}, and the body of the call {call} began; what was heard:\n{house.recorder.told()}")
+    if spot.stage in BEFORE_THE_BODY and has_begun(trial, call.name):
+        raise AssertionError(f"{why}, and the body of the call {call} began; what was heard:\n{trial.recorder.told()}")
 
 
 async def _each_hanging_wrapper(subject: Subject) -> None:
     """What hangs around a body has no deadline of the host's; it ends when the caller is cancelled."""
-    async with housed(subject) as house:
-        for spot in spots_of(fiber_of(house, subject)):
+    async with tried(subject) as trial:
+        for spot in spots_of(fiber_of(trial, subject)):
             if spot.stage == "tools/execute":
-                with spot.replaced(house, hanging):
+                with spot.replaced(trial, hanging):
                     for call in subject.usual:
-                        await cancelled(house, call, f" whose {spot.where} hangs")
+                        await cancelled(trial, call, f" whose {spot.where} hangs")
 
 
 async def _each_service(subject: Subject, way: Callable[[], Any], how: str) -> None:
     """What the plugin denies stays denied when a service that it uses fails."""
     if not subject.denies:
         return
-    async with housed(subject) as house:
-        services = list(services_of(house, fiber_of(house, subject)))
+    async with tried(subject) as trial:
+        services = list(services_of(trial, fiber_of(trial, subject)))
     for name in services:
-        async with _before_the_denials(subject, SHORT if way is hanging else None) as house:
-            service = services_of(house, fiber_of(house, subject))[name]
+        async with _before_the_denials(subject, SHORT if way is hanging else None) as trial:
+            service = services_of(trial, fiber_of(trial, subject))[name]
             with broken(service, way):
-                await _still_denied(house, subject, f"the service {name!r} {how}")
+                await _still_denied(trial, subject, f"the service {name!r} {how}")
 
 
 async def _each_line(subject: Subject) -> None:
     """What the plugin denies stays denied when a line of its own fails."""
     if not subject.denies:
         return
-    async with _before_the_denials(subject) as house:
-        roots = roots_of(fiber_of(house, subject).spec.source)
+    async with _before_the_denials(subject) as trial:
+        roots = roots_of(fiber_of(trial, subject).spec.source)
         with Fault(roots, None) as counted:
-            await _still_denied(house, subject, "nothing has failed yet")
+            await _still_denied(trial, subject, "nothing has failed yet")
     step = max(1, -(-counted.lines // _MAX_FAULTS))
     for at in range(1, counted.lines + 1, step):
-        async with _before_the_denials(subject) as house:
+        async with _before_the_denials(subject) as trial:
             with Fault(roots, at) as fault:
-                results = [(call, await made(house, call)) for call in subject.denies]
+                results = [(call, await made(trial, call)) for call in subject.denies]
             for call, result in results:
-                _not_let_through(house, call, result, f"the plugin's own code raises at {fault.place}")
+                _not_let_through(trial, call, result, f"the plugin's own code raises at {fault.place}")
 
 
-async def _still_denied(house: House, subject: Subject, why: str) -> None:
+async def _still_denied(trial: Trial, subject: Subject, why: str) -> None:
     for call in subject.denies:
-        _not_let_through(house, call, await made(house, call), why)
+        _not_let_through(trial, call, await made(trial, call), why)
 
 
-def _not_let_through(house: House, call: Call, result: ToolExecutionResult, why: str) -> None:
-    if not result.is_error or has_begun(house, call.name):
+def _not_let_through(trial: Trial, call: Call, result: ToolExecutionResult, why: str) -> None:
+    if not result.is_error or has_begun(trial, call.name):
         raise AssertionError(f"{why}, and the call {call}, which the plugin denies, came out as {tell(result)}")
 
 
 @asynccontextmanager
-async def _before_the_denials(subject: Subject, settings: Mapping[str, Any] | None = None) -> AsyncIterator[House]:
+async def _before_the_denials(subject: Subject, settings: Mapping[str, Any] | None = None) -> AsyncIterator[Trial]:
     """A host in which the calls that succeed have been made, so that the plugin denies what it is said to."""
-    async with housed(subject, settings=settings) as house:
+    async with tried(subject, settings=settings) as trial:
         for call in subject.calls:
-            await made(house, call)
-        house.recorder.clear()
-        yield house
+            await made(trial, call)
+        trial.recorder.clear()
+        yield trial

@@ -10,9 +10,9 @@ from dsh_hookspecs import JsonSchemaError, ToolExecutionResult
 from dsh_runtime.testing.arguments import arguments_for
 from dsh_runtime.testing.asserts import is_denial, tell
 from dsh_runtime.testing.calls import Call
-from dsh_runtime.testing.checks.subject import PROBE, Subject, fiber_of, housed, made
+from dsh_runtime.testing.checks.subject import PROBE, Subject, fiber_of, made, tried
 from dsh_runtime.testing.fakes import Denial
-from dsh_runtime.testing.house import House
+from dsh_runtime.testing.trial import Trial
 from dsh_runtime.tools.presentation import DurableResult
 
 #: Calls with generated arguments for each tool.
@@ -34,22 +34,22 @@ _SLIPS: Final = (
 
 async def its_tools_keep_to_their_schemas(subject: Subject) -> None:
     """What a tool's schema accepts its body can deal with, what comes back is what it declares, and views are pure."""
-    async with housed(subject) as house:
-        fiber = fiber_of(house, subject)
+    async with tried(subject) as trial:
+        fiber = fiber_of(trial, subject)
         for call in subject.calls:
-            result = await made(house, call)
+            result = await made(trial, call)
             if result.is_error:
                 raise AssertionError(f"the call {call}, which is said to succeed, came out as {tell(result)}")
-            _views_are_pure(house, call, result)
-        for schema in house.ctx.tools.schemas():
+            _views_are_pure(trial, call, result)
+        for schema in trial.ctx.tools.schemas():
             name = schema["name"]
-            if house.ctx.tools.owner(name) == fiber.id and name not in subject.never_generate:
+            if trial.ctx.tools.owner(name) == fiber.id and name not in subject.never_generate:
                 for arguments in _generated(schema["parameters"]):
-                    await _keeps(house, Call(name, arguments))
+                    await _keeps(trial, Call(name, arguments))
 
 
-async def _keeps(house: House, call: Call) -> None:
-    result = await made(house, call)
+async def _keeps(trial: Trial, call: Call) -> None:
+    result = await made(trial, call)
     info = result.error.info if result.is_error else None
     code = info.code if info is not None else None
     if code in ("INVALID_ARGS", "INVALID_TOOL_OUTPUT"):
@@ -59,11 +59,11 @@ async def _keeps(house: House, call: Call) -> None:
             f"tool {call.name!r} has no answer for the call {call}, which its schema accepts: it raises {info.name}; "
             f"have the schema or the body refuse it. {tell(result)}"
         )
-    _views_are_pure(house, call, result)
+    _views_are_pure(trial, call, result)
 
 
-def _views_are_pure(house: House, call: Call, result: ToolExecutionResult) -> None:
-    definition = house.ctx.tools.get(call.name, house.agent)
+def _views_are_pure(trial: Trial, call: Call, result: ToolExecutionResult) -> None:
+    definition = trial.ctx.tools.get(call.name, trial.agent)
     project = definition.present_call if definition is not None else None
     if project is not None:
         _twice_the_same("present_call", call, lambda: project(call.arguments))
@@ -109,20 +109,20 @@ def _generated(schema: Any) -> list[Any]:
 
 async def denied_calls_are_on_record(subject: Subject) -> None:
     """A denied call stands in the log, with who denied it and why."""
-    async with housed(subject, behind=[Denial("denied for the record")], log=True) as house:
-        await _on_record(house, PROBE, "denied for the record")
+    async with tried(subject, behind=[Denial("denied for the record")], log=True) as trial:
+        await _on_record(trial, PROBE, "denied for the record")
     if subject.denies:
-        async with housed(subject, log=True) as house:
+        async with tried(subject, log=True) as trial:
             for call in subject.calls:
-                await made(house, call)
+                await made(trial, call)
             for call in subject.denies:
-                await _on_record(house, call, "")
+                await _on_record(trial, call, "")
 
 
-async def _on_record(house: House, call: Call, reason: str) -> None:
-    before = len(await house.on_record("tool/result"))
-    result = await made(house, call, f"the denied call {call}")
-    told = [event["payload"] for event in (await house.on_record("tool/result"))[before:]]
+async def _on_record(trial: Trial, call: Call, reason: str) -> None:
+    before = len(await trial.on_record("tool/result"))
+    result = await made(trial, call, f"the denied call {call}")
+    told = [event["payload"] for event in (await trial.on_record("tool/result"))[before:]]
     if not is_denial(result) or not any(_is_told(payload.get("error"), result, reason) for payload in told):
         raise AssertionError(
             f"the denied call {call} is not on record as denied; on record: {told or 'nothing'}; "

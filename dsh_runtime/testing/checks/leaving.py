@@ -17,7 +17,7 @@ from dsh_runtime.core.ledger import Entry
 from dsh_runtime.loader.leftovers import describe_task, describe_thread, outliving, tasks, threads
 from dsh_runtime.testing.checks.process import ProcessState, process_state, temporary_files_in_a_folder
 from dsh_runtime.testing.checks.subject import PATIENCE, Probe, Subject, made, mounted, within
-from dsh_runtime.testing.house import open_house
+from dsh_runtime.testing.trial import open_trial
 
 _HOST_TASKS: Final = ("plugin ", "root plugin", "<TrioToken")
 
@@ -38,15 +38,15 @@ async def unloading_leaves_nothing(subject: Subject) -> None:
     """When the plugin is unloaded, everything it has registered, begun and changed is gone, and a second time, too."""
     named = [call.name for call in subject.calls]
     with temporary_files_in_a_folder() as folder:
-        async with open_house(*subject.companions) as house:
-            kernel: Kernel = house.host.ctx.fiber.kernel
+        async with open_trial(*subject.companions) as trial:
+            kernel: Kernel = trial.host.ctx.fiber.kernel
             before = _there_is(kernel, folder)
             for life in ("", "the second time, "):
-                fiber = await mounted(house, subject)
-                probe = house.host.ctx.plugin(Probe(named))
+                fiber = await mounted(trial, subject)
+                probe = trial.host.ctx.plugin(Probe(named))
                 await probe.wait()
                 for call in subject.calls:
-                    await made(house, call)
+                    await made(trial, call)
                 await probe.dispose()
                 await _unloaded(fiber)
                 _raise(await _left(kernel, before, folder), life)

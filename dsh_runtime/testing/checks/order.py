@@ -6,28 +6,28 @@ from dsh_runtime.core.events import FIRST, ORDINARY, Listener
 from dsh_runtime.core.fiber import Fiber
 from dsh_runtime.core.kernel import Kernel
 from dsh_runtime.testing.asserts import tell
-from dsh_runtime.testing.checks.subject import PROBE, STAGES, Neighbour, Subject, fiber_of, housed, made, mounted
+from dsh_runtime.testing.checks.subject import PROBE, STAGES, Neighbour, Subject, fiber_of, made, mounted, tried
 from dsh_runtime.testing.checks.tampering import spots_of
 from dsh_runtime.testing.fakes import Denial
-from dsh_runtime.testing.house import open_house
+from dsh_runtime.testing.trial import open_trial
 
 
 async def its_order_is_respected(subject: Subject) -> None:
     """All that it registers is its own, stands between that of its neighbours, and behind what those in front deny."""
     await _all_its_own(subject)
-    async with housed(subject, front=[Neighbour("front")], behind=[Neighbour("behind")]) as house:
-        owner = fiber_of(house, subject, 1)
+    async with tried(subject, front=[Neighbour("front")], behind=[Neighbour("behind")]) as trial:
+        owner = fiber_of(trial, subject, 1)
         for stage in STAGES:
-            _between(house.host.ctx.fiber.kernel.events.listeners(stage), owner, stage)
+            _between(trial.host.ctx.fiber.kernel.events.listeners(stage), owner, stage)
     await _unheard_behind_a_denial(subject)
 
 
 async def _all_its_own(subject: Subject) -> None:
-    async with open_house(*subject.companions) as house:
-        kernel: Kernel = house.host.ctx.fiber.kernel
+    async with open_trial(*subject.companions) as trial:
+        kernel: Kernel = trial.host.ctx.fiber.kernel
         others = set(kernel.fibers)
         earlier = {entry for fiber in (kernel.root, *others) for entry in fiber.entries}
-        owner = await mounted(house, subject)
+        owner = await mounted(trial, subject)
         strangers = [fiber for fiber in kernel.fibers if fiber not in others and not _belongs(fiber, owner)]
         if strangers:
             raise AssertionError(
@@ -66,10 +66,10 @@ def _family(fiber: Fiber) -> list[Fiber]:
 
 
 async def _unheard_behind_a_denial(subject: Subject) -> None:
-    async with housed(subject, front=[Denial()]) as house:
-        for spot in spots_of(fiber_of(house, subject, 1)):
+    async with tried(subject, front=[Denial()]) as trial:
+        for spot in spots_of(fiber_of(trial, subject, 1)):
             if spot.stage == "tools/pre-execute" and spot.entry.band != FIRST:
-                with spot.watched(house):
-                    result = await made(house, PROBE)
+                with spot.watched(trial):
+                    result = await made(trial, PROBE)
                 if spot.hits:
                     raise AssertionError(f"{spot.where} was asked although a plugin in front denied: {tell(result)}")

@@ -14,7 +14,7 @@ from dsh_hookspecs import ToolExecutionResult
 from dsh_runtime.core.fiber import Fiber
 from dsh_runtime.testing.asserts import tell
 from dsh_runtime.testing.calls import Call, CallLike
-from dsh_runtime.testing.house import House, PluginLike, loadable, open_house
+from dsh_runtime.testing.trial import PluginLike, Trial, loadable, open_trial
 from dsh_runtime.tools.definition import ToolDefinition, ToolOutput
 
 
@@ -103,44 +103,44 @@ class Probe:
 
 
 @asynccontextmanager
-async def housed(
+async def tried(
     subject: Subject,
     *,
     front: Iterable[PluginLike] = (),
     behind: Iterable[PluginLike] = (),
     settings: Mapping[str, Any] | None = None,
     log: Path | bool = False,
-) -> AsyncIterator[House]:
+) -> AsyncIterator[Trial]:
     """A host with the companions, what stands in front, the plugin, what stands behind it, and all tools it names."""
     named = [call.name for call in (*subject.calls, *subject.denies)]
     plugins = [*subject.companions, *front, subject.plugin, *behind, Probe(named)]
     config = {"host": dict(settings)} if settings else None
-    async with open_house(*plugins, config=config, log=log) as house:
-        yield house
+    async with open_trial(*plugins, config=config, log=log) as trial:
+        yield trial
 
 
-def fiber_of(house: House, subject: Subject, front: int = 0) -> Fiber:
+def fiber_of(trial: Trial, subject: Subject, front: int = 0) -> Fiber:
     """The fiber of the plugin that is checked."""
-    return house.fiber(house.ids[len(subject.companions) + front])
+    return trial.fiber(trial.ids[len(subject.companions) + front])
 
 
-async def mounted(house: House, subject: Subject) -> Fiber:
+async def mounted(trial: Trial, subject: Subject) -> Fiber:
     """Load the plugin into a host that is open already."""
     from dsh_runtime.core.lifecycle import State
     from dsh_runtime.loader.host import waiting_text
 
     given = loadable(subject.plugin)
     inner, config = given if isinstance(given, tuple) else (given, None)
-    fiber = house.host.ctx.plugin(inner, config)
+    fiber = trial.host.ctx.plugin(inner, config)
     await within(fiber.wait(), "loading the plugin")
     if fiber.state is not State.ACTIVE:
         raise AssertionError(f"the plugin cannot be loaded: {waiting_text(fiber)}")
     return fiber
 
 
-async def made(house: House, call: CallLike, what: str = "") -> ToolExecutionResult:
+async def made(trial: Trial, call: CallLike, what: str = "") -> ToolExecutionResult:
     """Make a call, which must not hang."""
-    result: ToolExecutionResult = await within(house.call(call), what or f"the call {Call(*call)}")
+    result: ToolExecutionResult = await within(trial.call(call), what or f"the call {Call(*call)}")
     return result
 
 
@@ -151,14 +151,14 @@ async def within(waiting: Awaitable[Any], what: str) -> Any:
     raise AssertionError(f"{what} had not come to rest after {PATIENCE.seconds:g} s")
 
 
-def has_begun(house: House, tool: str) -> bool:
+def has_begun(trial: Trial, tool: str) -> bool:
     """Whether a body of a tool, or what wraps it, has begun."""
-    return "tools/execute" in house.recorder.events(tool)
+    return "tools/execute" in trial.recorder.events(tool)
 
 
-def refused(house: House, call: Call, result: ToolExecutionResult, why: str) -> None:
+def refused(trial: Trial, call: Call, result: ToolExecutionResult, why: str) -> None:
     """Raise unless a call has failed before its body."""
     if not result.is_error:
         raise AssertionError(f"{why}, and the call {call} came out as {tell(result)}")
-    if has_begun(house, call.name):
-        raise AssertionError(f"{why}, and the body of the call {call} began; what was heard:\n{house.recorder.told()}")
+    if has_begun(trial, call.name):
+        raise AssertionError(f"{why}, and the body of the call {call} began; what was heard:\n{trial.recorder.told()}")

@@ -14,8 +14,8 @@ import trio.testing
 from dsh_runtime.testing.asserts import tell
 from dsh_runtime.testing.calls import Call
 from dsh_runtime.testing.checks.ending import aborted, cancelled
-from dsh_runtime.testing.checks.subject import PROBE, STAGES, Neighbour, Subject, fiber_of, housed, made, within
-from dsh_runtime.testing.house import House
+from dsh_runtime.testing.checks.subject import PROBE, STAGES, Neighbour, Subject, fiber_of, made, tried, within
+from dsh_runtime.testing.trial import Trial
 
 #: At so many of its first steps a call is cancelled.
 _STEPS: Final = 5
@@ -24,37 +24,37 @@ _STEPS: Final = 5
 async def it_survives_reload(subject: Subject) -> None:
     """Two reloads take, no call beside them is lost, the same calls come out as before, and all stands as it did."""
     with _modules_put_back():
-        async with housed(subject, front=[Neighbour("front")], behind=[Neighbour("behind")]) as house:
-            plugin = fiber_of(house, subject, 1).id
-            before = [await _outcome(house, call) for call in subject.usual]
-            order = _order(house)
+        async with tried(subject, front=[Neighbour("front")], behind=[Neighbour("behind")]) as trial:
+            plugin = fiber_of(trial, subject, 1).id
+            before = [await _outcome(trial, call) for call in subject.usual]
+            order = _order(trial)
             for _ in range(2):
                 async with trio.open_nursery() as nursery:
-                    under_way = _Traffic(house)
+                    under_way = _Traffic(trial)
                     nursery.start_soon(under_way.flow)
-                    await _reload(house, plugin)
+                    await _reload(trial, plugin)
                     under_way.stop()
                 under_way.check()
-            after = [await _outcome(house, call) for call in subject.usual]
+            after = [await _outcome(trial, call) for call in subject.usual]
             for call, was, now in zip(subject.usual, before, after, strict=True):
                 if was != now:
                     raise AssertionError(f"before the reload the call {call} came out as {was}, and after it as {now}")
-            if order != _order(house):
-                raise AssertionError(f"before the reload the listeners were {order}, and after it {_order(house)}")
+            if order != _order(trial):
+                raise AssertionError(f"before the reload the listeners were {order}, and after it {_order(trial)}")
 
 
 class _Traffic:
     """Calls that are made while something else happens."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
         self._over = False
         self._failed: list[str] = []
 
     async def flow(self) -> None:
         """Call until told to stop."""
         while not self._over:
-            result = await made(self._house, PROBE, "a call during the reload")
+            result = await made(self._trial, PROBE, "a call during the reload")
             code = result.error.info.code if result.is_error and result.error.info is not None else None
             if code in ("GATE_CLOSED", "UNKNOWN_TOOL", "LISTENER_FAILED"):
                 self._failed.append(tell(result))
@@ -70,20 +70,20 @@ class _Traffic:
             raise AssertionError(f"during the reload {len(self._failed)} calls failed, the first as {self._failed[0]}")
 
 
-async def _reload(house: House, plugin: str) -> None:
-    report = await within(house.host.reload.plugins([plugin]), "the reload")
+async def _reload(trial: Trial, plugin: str) -> None:
+    report = await within(trial.host.reload.plugins([plugin]), "the reload")
     if not report.ok:
         raise AssertionError("\n  ".join(["the plugin cannot be reloaded:", *report.lines()]))
-    await within(house.host.reload.rest(), "the end of the old version")
+    await within(trial.host.reload.rest(), "the end of the old version")
 
 
-def _order(house: House) -> dict[str, list[str]]:
-    events = house.host.ctx.fiber.kernel.events
+def _order(trial: Trial) -> dict[str, list[str]]:
+    events = trial.host.ctx.fiber.kernel.events
     return {stage: [f"{one.plugin} ({one.name})" for one in events.listeners(stage)] for stage in STAGES}
 
 
-async def _outcome(house: House, call: Call) -> str:
-    result = await made(house, call)
+async def _outcome(trial: Trial, call: Call) -> str:
+    result = await made(trial, call)
     if not result.is_error:
         return "a success"
     return str(result.error.info.code) if result.error.info is not None else "a failure"
@@ -101,9 +101,9 @@ def _modules_put_back() -> Iterator[None]:
 
 async def it_survives_cancellation(subject: Subject) -> None:
     """A call that is aborted, or whose caller is cancelled, comes to rest with one result, and the next is as ever."""
-    async with housed(subject) as house:
+    async with tried(subject) as trial:
         for call in subject.usual:
-            await aborted(house, call)
+            await aborted(trial, call)
             for steps in range(_STEPS):
-                await cancelled(house, call, steps=steps)
-            await made(house, PROBE, f"a call after the cancelled call {call}")
+                await cancelled(trial, call, steps=steps)
+            await made(trial, PROBE, f"a call after the cancelled call {call}")

@@ -14,7 +14,7 @@ from dsh_runtime.core.events import Listener, listener_table
 from dsh_runtime.core.fiber import Fiber
 from dsh_runtime.core.ledger import Entry
 from dsh_runtime.testing.checks.subject import STAGES
-from dsh_runtime.testing.house import House
+from dsh_runtime.testing.trial import Trial
 from dsh_runtime.tools.registry import GUARD, Guard
 
 BEFORE_THE_BODY: Final = ("tools/pre-execute", GUARD)
@@ -33,25 +33,25 @@ class Spot:
     where: str
     hits: list[None]
 
-    def replaced(self, house: House, by: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
+    def replaced(self, trial: Trial, by: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
         """Have it answer otherwise for the body of a ``with``."""
-        return self._swapped(house, lambda function: lambda *args: by())
+        return self._swapped(trial, lambda function: lambda *args: by())
 
-    def watched(self, house: House) -> contextlib.AbstractContextManager[None]:
+    def watched(self, trial: Trial) -> contextlib.AbstractContextManager[None]:
         """Count how often it is asked, and have it answer as ever."""
-        return self._swapped(house, lambda function: function)
+        return self._swapped(trial, lambda function: function)
 
     @contextlib.contextmanager
-    def _swapped(self, house: House, other: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
+    def _swapped(self, trial: Trial, other: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
         mine: Listener | Guard = self.entry.value
         self.hits.clear()
         self.entry.value = self._in_place_of(mine, other)
-        house.host.ctx.fiber.kernel.ledger.touch(self.entry.table)
+        trial.host.ctx.fiber.kernel.ledger.touch(self.entry.table)
         try:
             yield
         finally:
             self.entry.value = mine
-            house.host.ctx.fiber.kernel.ledger.touch(self.entry.table)
+            trial.host.ctx.fiber.kernel.ledger.touch(self.entry.table)
 
     def _in_place_of(
         self, mine: Listener | Guard, other: Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -84,9 +84,9 @@ async def hanging() -> Any:
     await trio.sleep_forever()
 
 
-def services_of(house: House, fiber: Fiber) -> dict[str, Any]:
+def services_of(trial: Trial, fiber: Fiber) -> dict[str, Any]:
     """The services of other plugins that a plugin uses, but for the host's own."""
-    known = {loaded.fiber for loaded in house.host.plugins if loaded.id in house.ids}
+    known = {loaded.fiber for loaded in trial.host.plugins if loaded.id in trial.ids}
     return {
         name: entry.value
         for name, entry in fiber.uses.items()

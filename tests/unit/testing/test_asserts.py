@@ -17,7 +17,7 @@ from dsh_runtime.testing import (
     assert_ok,
     assert_told,
     call,
-    open_house,
+    open_trial,
     tell,
 )
 from dsh_runtime.testing.differences import differences
@@ -58,8 +58,8 @@ def complaint(assertion: Callable[[], Any]) -> str:
 
 
 async def test_a_failed_assertion_tells_who_was_asked_and_what_they_said() -> None:
-    async with open_house(Watcher("lenient", Allow()), Denial("not today"), Echo()) as house:
-        result = await house.call("echo")
+    async with open_trial(Watcher("lenient", Allow()), Denial("not today"), Echo()) as trial:
+        result = await trial.call("echo")
     text = complaint(lambda: assert_ok(result))
     for words in ("expected a success", "DENIED", "decided by: denial", "lenient (Watcher.judge)", "deny: not today"):
         assert words in text
@@ -67,8 +67,8 @@ async def test_a_failed_assertion_tells_who_was_asked_and_what_they_said() -> No
 
 
 async def test_a_value_that_differs_is_told_by_its_places() -> None:
-    async with open_house(Echo()) as house:
-        result = await house.call("echo", {"a": [1, {"b": "x"}], "c": True})
+    async with open_trial(Echo()) as trial:
+        result = await trial.call("echo", {"a": [1, {"b": "x"}], "c": True})
     text = complaint(lambda: assert_ok(result, {"a": [1, {"b": "y"}], "c": 1, "d": None}))
     assert 'value.a[1].b: expected "y", got "x"' in text
     assert "value.c: expected 1, got true" in text
@@ -77,10 +77,10 @@ async def test_a_value_that_differs_is_told_by_its_places() -> None:
 
 
 async def test_denials_are_told_from_other_failures() -> None:
-    async with open_house(Denial("not today", tools=["other"]), Echo()) as house:
-        denied = await house.call("other")
-        unknown = await house.call("nothing")
-        succeeded = await house.call("echo")
+    async with open_trial(Denial("not today", tools=["other"]), Echo()) as trial:
+        denied = await trial.call("other")
+        unknown = await trial.call("nothing")
+        succeeded = await trial.call("echo")
     assert_denied(denied, plugin="denial", reason="not today")
     for wrong in (
         lambda: assert_denied(unknown),
@@ -95,16 +95,16 @@ async def test_denials_are_told_from_other_failures() -> None:
 
 
 async def test_a_story_is_asserted_step_by_step() -> None:
-    async with open_house(Watcher("one", Allow()), Watcher("two", Accept()), Echo()) as house:
-        result = await house.call("echo")
+    async with open_trial(Watcher("one", Allow()), Watcher("two", Accept()), Echo()) as trial:
+        result = await trial.call("echo")
     assert_told(result, ("one", "allow"), ("two", "accept"))
     assert "in its turn" in complaint(lambda: assert_told(result, ("two", "accept"), ("one", "allow")))
-    assert [step["plugin"] for step in house.story(result)] == ["one", "echo", "two"]
+    assert [step["plugin"] for step in trial.story(result)] == ["one", "echo", "two"]
 
 
 async def test_a_story_is_told_from_a_host_that_keeps_a_log_too() -> None:
-    async with open_house(Denial("not today"), Echo(), log=True) as house:
-        result = await house.call("echo")
+    async with open_trial(Denial("not today"), Echo(), log=True) as trial:
+        result = await trial.call("echo")
     assert "denial" in tell(result)
     assert_told(result, ("denial", "deny"))
 

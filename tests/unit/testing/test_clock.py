@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from dsh_runtime import ToolDefinition, ToolOutput
-from dsh_runtime.testing import VirtualClock, assert_ok, open_house
+from dsh_runtime.testing import VirtualClock, assert_ok, open_trial
 
 
 class Sleeper:
@@ -52,8 +52,8 @@ class Sleeper:
 @pytest.mark.parametrize(("tool", "value"), [("doze", "rested"), ("work_and_doze", "both")])
 def test_time_moves_on_when_nothing_happens(tool: str, value: str) -> None:
     async def main() -> float:
-        async with open_house(Sleeper()) as house:
-            assert_ok(await house.call(tool), value)
+        async with open_trial(Sleeper()) as trial:
+            assert_ok(await trial.call(tool), value)
             return trio.current_time()
 
     assert trio.run(main, clock=VirtualClock()) >= 3600
@@ -62,16 +62,16 @@ def test_time_moves_on_when_nothing_happens(tool: str, value: str) -> None:
 @pytest.mark.parametrize("tool", ["work", "work_within"])
 def test_time_waits_for_threads(tool: str) -> None:
     async def main() -> None:
-        async with open_house(Sleeper()) as house:
+        async with open_trial(Sleeper()) as trial:
             with trio.fail_after(0.01):
-                assert_ok(await house.call(tool), "done")
+                assert_ok(await trial.call(tool), "done")
 
     trio.run(main, clock=VirtualClock())
 
 
 async def ends_in_time(holding: AbstractContextManager[None], seconds: str) -> bool:
     """Whether a process of so many real seconds ends before a deadline of virtual ones."""
-    async with open_house():
+    async with open_trial():
         with trio.move_on_after(0.01) as limit, holding:
             await trio.run_process(["sleep", seconds])
         return not limit.cancelled_caught
@@ -91,7 +91,7 @@ def test_time_makes_no_other_jump_than_forward(seconds: float) -> None:
 
 
 async def test_the_fixture_is_the_clock_of_the_test(virtual_clock: VirtualClock) -> None:
-    async with open_house():
+    async with open_trial():
         began = trio.current_time()
         await trio.sleep(86_400)
         assert trio.current_time() - began == 86_400

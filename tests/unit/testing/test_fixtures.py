@@ -16,13 +16,13 @@ WITH = """
 
 
     @pytest.mark.trio
-    async def test_greets(dsh_house, virtual_clock):
-        async with dsh_house(dsh_plugin_greet) as house:
-            assert_ok(await house.call("greet", {"name": "Ada"}), "Hello, Ada!")
+    async def test_greets(dsh_trial, virtual_clock):
+        async with dsh_trial(dsh_plugin_greet) as trial:
+            assert_ok(await trial.call("greet", {"name": "Ada"}), "Hello, Ada!")
             await trio.sleep(86_400)
 """
 WITHOUT = """
-    def test_asks(dsh_house):
+    def test_asks(dsh_trial):
         pass
 
 

@@ -1,4 +1,4 @@
-"""A house: what it hears, how calls are begun, ended and batched, and how its end is."""
+"""A trial: what it hears, how calls are begun, ended and batched, and how its end is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dsh_runtime.testing import (
     assert_failed,
     assert_ok,
     call,
-    open_house,
+    open_trial,
     provide,
 )
 
@@ -58,10 +58,10 @@ class Asks:
         ctx.on("tools/pre-execute", lambda: Ask("is it?"))
 
 
-async def test_a_house_is_a_host_with_an_agent() -> None:
-    async with open_house(dsh_plugin_greet) as house:
-        assert_ok(await house.call("greet", {"name": "Ada"}), "Hello, Ada!")
-        assert house.recorder.events("greet") == [
+async def test_a_trial_is_a_host_with_an_agent() -> None:
+    async with open_trial(dsh_plugin_greet) as trial:
+        assert_ok(await trial.call("greet", {"name": "Ada"}), "Hello, Ada!")
+        assert trial.recorder.events("greet") == [
             "tools/pre-execute",
             "tools/execute",
             "tools/post-execute",
@@ -70,16 +70,16 @@ async def test_a_house_is_a_host_with_an_agent() -> None:
 
 
 async def test_an_installed_plugin_is_loaded_by_its_name() -> None:
-    async with open_house("greet") as house:
-        assert_ok(await house.call("greet", {"name": "Ada"}))
+    async with open_trial("greet") as trial:
+        assert_ok(await trial.call("greet", {"name": "Ada"}))
 
 
 async def test_a_person_answers_as_scripted() -> None:
     approval = ScriptedApproval(["allowed-once", "rejected"])
-    async with open_house(Asks(), approval, dsh_plugin_greet) as house:
-        assert_ok(await house.call("greet", {"name": "Ada"}))
-        assert_denied(await house.call("greet", {"name": "Ada"}))
-        assert_failed(await house.call("greet", {"name": "Ada"}), "APPROVAL_UNAVAILABLE")
+    async with open_trial(Asks(), approval, dsh_plugin_greet) as trial:
+        assert_ok(await trial.call("greet", {"name": "Ada"}))
+        assert_denied(await trial.call("greet", {"name": "Ada"}))
+        assert_failed(await trial.call("greet", {"name": "Ada"}), "APPROVAL_UNAVAILABLE")
     assert [request.exec.name for request in approval.asked] == ["greet", "greet", "greet"]
 
 
@@ -91,39 +91,39 @@ async def test_a_service_is_stood_in_for() -> None:
         def apply(self, ctx: Any) -> None:
             assert ctx.wall == "noon"
 
-    async with open_house(provide("wall", "noon"), Clocked()):
+    async with open_trial(provide("wall", "noon"), Clocked()):
         pass
 
 
 @pytest.mark.parametrize("where", [True, "a path"])
 async def test_what_is_on_record_can_be_read(where: Any, tmp_path: Path) -> None:
     log = where if where is True else tmp_path / "log.db"
-    async with open_house(Denial("not today"), dsh_plugin_greet, log=log) as house:
-        assert_denied(await house.call("greet", {"name": "Ada"}), plugin="denial", reason="not today")
-        types = [event["type"] for event in await house.on_record()]
-        (result,) = await house.on_record("tool/result")
+    async with open_trial(Denial("not today"), dsh_plugin_greet, log=log) as trial:
+        assert_denied(await trial.call("greet", {"name": "Ada"}), plugin="denial", reason="not today")
+        types = [event["type"] for event in await trial.on_record()]
+        (result,) = await trial.on_record("tool/result")
     assert types[-2:] == ["tool/call", "tool/result"]
     assert result["payload"]["error"]["plugin"] == "denial"
 
 
-async def test_a_temporary_log_goes_with_its_house() -> None:
-    async with open_house(log=True) as house:
-        assert house.log_path is not None
-        assert house.log_path.exists()
-    assert not house.log_path.exists()
+async def test_a_temporary_log_goes_with_its_trial() -> None:
+    async with open_trial(log=True) as trial:
+        assert trial.log_path is not None
+        assert trial.log_path.exists()
+    assert not trial.log_path.exists()
 
 
 async def test_without_a_log_there_is_nothing_to_read() -> None:
-    async with open_house() as house:
+    async with open_trial() as trial:
         with pytest.raises(LookupError, match="log=True"):
-            await house.on_record()
+            await trial.on_record()
 
 
 async def test_stages_stand_where_they_began() -> None:
-    async with open_house(Waits()) as house:
-        house.recorder.clear()
-        assert_ok(await house.call("relay"), "told")
-    assert [(heard.event.removeprefix("tools/"), heard.tool) for heard in house.recorder.heard[:9]] == [
+    async with open_trial(Waits()) as trial:
+        trial.recorder.clear()
+        assert_ok(await trial.call("relay"), "told")
+    assert [(heard.event.removeprefix("tools/"), heard.tool) for heard in trial.recorder.heard[:9]] == [
         ("pre-execute", "relay"),
         ("execute", "relay"),
         ("pre-execute", "tell"),
@@ -137,13 +137,13 @@ async def test_stages_stand_where_they_began() -> None:
 
 
 async def test_what_is_heard_has_its_arguments_and_answer() -> None:
-    async with open_house(Denial("not today"), dsh_plugin_greet) as house:
-        result = await house.call(call("greet", name="Ada"))
-    heard = next(one for one in house.recorder.heard if one.event == "tools/pre-execute")
+    async with open_trial(Denial("not today"), dsh_plugin_greet) as trial:
+        result = await trial.call(call("greet", name="Ada"))
+    heard = next(one for one in trial.recorder.heard if one.event == "tools/pre-execute")
     assert heard.exec.arguments == {"name": "Ada"}
     assert heard.answer.reason == "not today"
-    assert house.recorder.answers("tools/result", "greet") == [result]
-    assert 'tools/pre-execute greet({"name": "Ada"}) -> Deny' in house.recorder.told()
+    assert trial.recorder.answers("tools/result", "greet") == [result]
+    assert 'tools/pre-execute greet({"name": "Ada"}) -> Deny' in trial.recorder.told()
 
 
 async def test_a_stage_that_fails_is_heard_with_what_it_raised() -> None:
@@ -156,9 +156,9 @@ async def test_a_stage_that_fails_is_heard_with_what_it_raised() -> None:
         def fail(self) -> Any:
             raise RuntimeError("broken")
 
-    async with open_house(Fails(), dsh_plugin_greet) as house:
-        assert_failed(await house.call("greet", {"name": "Ada"}), plugin="fails")
-    (heard,) = [one for one in house.recorder.heard if one.event == "tools/execute"]
+    async with open_trial(Fails(), dsh_plugin_greet) as trial:
+        assert_failed(await trial.call("greet", {"name": "Ada"}), plugin="fails")
+    (heard,) = [one for one in trial.recorder.heard if one.event == "tools/execute"]
     assert "broken" in repr(heard.raised)
 
 
@@ -181,31 +181,31 @@ class Weather:
 
 
 async def test_events_of_plugins_are_heard_when_asked_for() -> None:
-    async with open_house(Weather()) as house:
-        house.recorder.clear()
-        undo = house.recorder.hear("weather/change")
-        house.recorder.hear("weather/ask")
-        house.host.ctx.emit("weather/change", "here", 21)
-        assert await house.host.ctx.waterfall("weather/ask", "here", default="mild") == "mild"
+    async with open_trial(Weather()) as trial:
+        trial.recorder.clear()
+        undo = trial.recorder.hear("weather/change")
+        trial.recorder.hear("weather/ask")
+        trial.host.ctx.emit("weather/change", "here", 21)
+        assert await trial.host.ctx.waterfall("weather/ask", "here", default="mild") == "mild"
         undo()
-        house.host.ctx.emit("weather/change", "here", 3)
-    heard = [(one.event, one.arguments, one.answer) for one in house.recorder.heard if one.event.startswith("weather/")]
+        trial.host.ctx.emit("weather/change", "here", 3)
+    heard = [(one.event, one.arguments, one.answer) for one in trial.recorder.heard if one.event.startswith("weather/")]
     assert heard == [("weather/change", ("here", 21), None), ("weather/ask", ("here",), "mild")]
 
 
 async def test_what_people_are_asked_and_say_is_heard() -> None:
-    async with open_house(Asks(), ScriptedApproval(["rejected"]), dsh_plugin_greet) as house:
-        assert_denied(await house.call("greet", {"name": "Ada"}), plugin="asks")
-    assert [name for name in house.recorder.events() if name.startswith("approval/")] == [
+    async with open_trial(Asks(), ScriptedApproval(["rejected"]), dsh_plugin_greet) as trial:
+        assert_denied(await trial.call("greet", {"name": "Ada"}), plugin="asks")
+    assert [name for name in trial.recorder.events() if name.startswith("approval/")] == [
         "approval/asked",
         "approval/decided",
     ]
-    assert house.recorder.answers("approval/decided") == ["rejected"]
+    assert trial.recorder.answers("approval/decided") == ["rejected"]
 
 
 async def test_a_call_is_begun_and_aborted() -> None:
-    async with open_house(Waits()) as house:
-        running = house.begin("wait")
+    async with open_trial(Waits()) as trial:
+        running = trial.begin("wait")
         await trio.testing.wait_all_tasks_blocked()
         assert not running.ended
         running.abort("enough")
@@ -214,8 +214,8 @@ async def test_a_call_is_begun_and_aborted() -> None:
 
 async def test_calls_that_are_under_way_are_ended_with_a_body_that_fails() -> None:
     with pytest.raises(ZeroDivisionError):
-        async with open_house(Waits()) as house:
-            running = house.begin(call("wait"))
+        async with open_trial(Waits()) as trial:
+            running = trial.begin(call("wait"))
             await trio.testing.wait_all_tasks_blocked()
             raise ZeroDivisionError
     assert running.ended
@@ -224,12 +224,12 @@ async def test_calls_that_are_under_way_are_ended_with_a_body_that_fails() -> No
 
 
 async def test_calls_are_made_as_a_batch() -> None:
-    async with open_house(dsh_plugin_greet) as house:
-        results = await house.batch([call("greet", name="Ada"), ("greet", {"name": "Eve"})])
+    async with open_trial(dsh_plugin_greet) as trial:
+        results = await trial.batch([call("greet", name="Ada"), ("greet", {"name": "Eve"})])
     assert [assert_ok(result).value for result in results] == ["Hello, Ada!", "Hello, Eve!"]
 
 
-async def test_a_house_that_cannot_be_opened_raises_what_the_host_raises() -> None:
+async def test_a_trial_that_cannot_be_opened_raises_what_the_host_raises() -> None:
     class Fails:
         name = "fails"
 
@@ -237,16 +237,16 @@ async def test_a_house_that_cannot_be_opened_raises_what_the_host_raises() -> No
             raise RuntimeError("broken")
 
     with pytest.raises(HostError, match="broken"):
-        async with open_house(Fails()):
+        async with open_trial(Fails()):
             pass
 
 
 async def test_plugins_are_known_by_their_ids() -> None:
-    async with open_house(Denial(), (dsh_plugin_greet, None), log=True) as house:
-        assert house.ids == ("denial", "greet")
-        assert house.fiber("greet").name == "greet"
+    async with open_trial(Denial(), (dsh_plugin_greet, None), log=True) as trial:
+        assert trial.ids == ("denial", "greet")
+        assert trial.fiber("greet").name == "greet"
         with pytest.raises(LookupError, match=r"loaded: .*denial, greet"):
-            house.fiber("nobody")
+            trial.fiber("nobody")
 
 
 async def test_a_person_may_take_time_or_leave(virtual_clock: VirtualClock) -> None:
@@ -255,10 +255,10 @@ async def test_a_person_may_take_time_or_leave(virtual_clock: VirtualClock) -> N
         return "allowed-once"
 
     approval = ScriptedApproval([hesitate, lambda request: "rejected", RuntimeError("gone")])
-    async with open_house(Asks(), approval, dsh_plugin_greet) as house:
-        assert_ok(await house.call("greet", {"name": "Ada"}))
-        assert_failed(await house.call("greet", {"name": "Ada"}), "APPROVAL_REJECTED")
-        assert_failed(await house.call("greet", {"name": "Ada"}), message="gone")
+    async with open_trial(Asks(), approval, dsh_plugin_greet) as trial:
+        assert_ok(await trial.call("greet", {"name": "Ada"}))
+        assert_failed(await trial.call("greet", {"name": "Ada"}), "APPROVAL_REJECTED")
+        assert_failed(await trial.call("greet", {"name": "Ada"}), message="gone")
     assert approval.left == 0
 
 
@@ -269,8 +269,8 @@ def test_an_answer_that_is_none_is_refused_at_once() -> None:
 
 async def test_a_stand_in_for_a_tool_does_as_it_is_told() -> None:
     tools = [FakeTool("say", "hello"), FakeTool("double", lambda args: args["n"] * 2), FakeTool("fail", KeyError("x"))]
-    async with open_house(*tools) as house:
-        assert_ok(await house.call("say"), "hello")
-        assert_ok(await house.call("double", {"n": 2}), 4)
-        assert_failed(await house.call("fail"), None, plugin="fake-fail")
+    async with open_trial(*tools) as trial:
+        assert_ok(await trial.call("say"), "hello")
+        assert_ok(await trial.call("double", {"n": 2}), 4)
+        assert_failed(await trial.call("fail"), None, plugin="fake-fail")
     assert [tool.ran for tool in tools] == [[{}], [{"n": 2}], [{}]]

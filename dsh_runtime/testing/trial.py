@@ -55,16 +55,16 @@ class Running:
             raise LookupError("the call was cancelled before it had a result")
         return self._result
 
-    async def run(self, house: House, call: CallLike, more: Mapping[str, Any]) -> None:
+    async def run(self, trial: Trial, call: CallLike, more: Mapping[str, Any]) -> None:
         """Make the call."""
         try:
-            self._result = await house.call(Call(*call), signal=self.signal, **more)
+            self._result = await trial.call(Call(*call), signal=self.signal, **more)
         finally:
             self._ended.set()
 
 
 @define(eq=False)
-class House:
+class Trial:
     """A host that is open for one test."""
 
     host: Host
@@ -112,7 +112,7 @@ class House:
         return result
 
     def begin(self, call: str | CallLike, arguments: Any = None, *, agent: Any = ...) -> Running:
-        """Begin a call and go on: to abort it, or to make others beside it. The house waits for it at its end."""
+        """Begin a call and go on: to abort it, or to make others beside it. The trial waits for it at its end."""
         running = Running()
         made = Call(call, {} if arguments is None else arguments) if isinstance(call, str) else call
         self._nursery.start_soon(running.run, self, made, {"agent": agent})
@@ -131,9 +131,9 @@ class House:
         return story_of(result)
 
     async def on_record(self, kind: str | None = None) -> list[dict[str, Any]]:
-        """The events of the log, all or of one type: ``type`` and ``payload``. The house has to keep a ``log``."""
+        """The events of the log, all or of one type: ``type`` and ``payload``. The trial has to keep a ``log``."""
         if self.log_path is None:
-            raise LookupError("the host keeps no log; open the house with log=True")
+            raise LookupError("the host keeps no log; open the trial with log=True")
         events = await trio.to_thread.run_sync(_read, self.log_path)
         return [event for event in events if kind is None or event["type"] == kind]
 
@@ -146,9 +146,9 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def open_house(
+async def open_trial(
     *plugins: PluginLike, config: Mapping[str, Any] | None = None, log: Path | bool = False
-) -> AsyncIterator[House]:
+) -> AsyncIterator[Trial]:
     """Open a host for the body of a test.
 
     ``plugins`` stand in the given order, behind those of ``config``; each is a plugin object or module, a pair of one
@@ -157,8 +157,8 @@ async def open_house(
     host has nothing to do.
     """
     try:
-        async with _opened(plugins, config, log) as house:
-            yield house
+        async with _opened(plugins, config, log) as trial:
+            yield trial
     except BaseExceptionGroup as group:
         # The groups are those of nurseries that nobody who writes a test has opened.
         raise sole(group) from None
@@ -167,7 +167,7 @@ async def open_house(
 @asynccontextmanager
 async def _opened(
     plugins: tuple[PluginLike, ...], config: Mapping[str, Any] | None, log: Path | bool
-) -> AsyncIterator[House]:
+) -> AsyncIterator[Trial]:
     async with trio.open_nursery() as around:
         clock = trio.lowlevel.current_clock()
         if isinstance(clock, VirtualClock):
@@ -181,7 +181,7 @@ async def _opened(
                 trio.open_nursery() as calls,
             ):
                 ids = tuple(loaded.id for loaded in host.plugins[len(host.plugins) - len(plugins) :])
-                yield House(host, recorder, agent, ids, path, calls)
+                yield Trial(host, recorder, agent, ids, path, calls)
         around.cancel_scope.cancel()
 
 
@@ -191,7 +191,7 @@ def _log_file(log: Path | bool) -> Iterator[Path | None]:
         if not log:
             yield None
             return
-        with tempfile.TemporaryDirectory(prefix="dsh-house-") as folder:
+        with tempfile.TemporaryDirectory(prefix="dsh-trial-") as folder:
             yield Path(folder) / "log.db"
     else:
         yield log
