@@ -1,8 +1,16 @@
-"""What all tests share: no test writes the log of the user who runs it."""
+"""What all tests share: no test writes the log of the user who runs it, and an interrupt is one."""
 
 from __future__ import annotations
 
+import signal
+
 import pytest
+
+
+def pytest_configure() -> None:
+    """A shell starts what runs in the background deaf to SIGINT, and every process below it is so, too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
