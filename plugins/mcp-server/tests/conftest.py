@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import dsh_plugin_mcp_server
+import dsh_plugin_mcp_server._session
 import pytest
 import trio
 from attrs import define, field, frozen
@@ -23,6 +24,7 @@ from mcp.shared.memory import create_client_server_memory_streams
 
 from dsh_runtime import Context, ToolDefinition, ToolOutput, open_host
 
+# What is not imported yet is imported in a thread, which virtual time does not wait for: hence _session above.
 # The kits of this folder are importable.
 sys.path.insert(0, str(Path(__file__).parent))
 

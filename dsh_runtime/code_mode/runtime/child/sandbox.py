@@ -32,8 +32,15 @@ def command(order: Order, python: str) -> list[str]:
     words += ["--ro-bind", os.path.dirname(__file__), PACKAGE, "--proc", "/proc", "--dev", "/dev"]
     words += _working_directory(order)
     within: Order = {**order, "folder": FOLDER}
-    words += ["--remount-ro", "/", "--", python, "-I", "-S", "-B", "-X", "utf8", "-c", _START]
+    words += ["--remount-ro", "/", "--", _interpreter(python), "-I", "-S", "-B", "-X", "utf8", "-c", _START]
     return [*words, json.dumps(within)]
+
+
+def _interpreter(python: str) -> str:
+    """The interpreter that a virtual environment's own stands for: it is where everything that it needs is bound."""
+    name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    base = os.path.join(sys.base_prefix, "bin", name)
+    return base if os.path.exists(base) else python
 
 
 def _working_directory(order: Order) -> list[str]:

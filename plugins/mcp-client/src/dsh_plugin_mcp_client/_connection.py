@@ -29,6 +29,7 @@ from dsh_plugin_mcp_client._errors import McpProtocolError, McpRefusedError, Mcp
 from dsh_plugin_mcp_client._messages import MessageReader
 from dsh_plugin_mcp_client._process import program
 
+_log = logging.getLogger(__name__)
 DISTRIBUTION: Final = "dsh-plugin-mcp-client"
 _RAW: Final[Any] = TypeAdapter(dict[str, Any])
 _LIST: Final = "tools/list"
@@ -133,9 +134,6 @@ class Connection:
         if error.code == types.REQUEST_TIMEOUT:
             return McpTimeoutError(f"{self._subject} did not answer within {seconds:g} s")
         return McpRefusedError(f"{self._subject} refused the request: {error.message:.500} ({error.code})")
-
-
-_log = logging.getLogger(__name__)
 
 
 @asynccontextmanager

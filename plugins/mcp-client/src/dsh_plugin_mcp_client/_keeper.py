@@ -130,9 +130,9 @@ class Keeper:
         return name in self._offered and self._offered[name][0] == digest
 
     def _register(self, tool: RemoteTool, digest: str) -> None:
-        caller = Caller(tool, lambda: self._connection, self._config, self._logger)
+        caller = Caller(tool, self.subject, lambda: self._connection, self._config, self._logger)
         try:
-            undo = self._ctx.tools.register(caller.definition(self.subject))
+            undo = self._ctx.tools.register(caller.definition())
         except (HarnessError, ValueError, TypeError) as error:
             self._refused(tool.name, error)
             return

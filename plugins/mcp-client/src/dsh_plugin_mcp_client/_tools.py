@@ -72,21 +72,26 @@ class Caller:
     """Calls one tool through whatever connection there is now."""
 
     def __init__(
-        self, tool: RemoteTool, connection: Callable[[], Connection | None], config: Config, logger: logging.Logger
+        self,
+        tool: RemoteTool,
+        subject: str,
+        connection: Callable[[], Connection | None],
+        config: Config,
+        logger: logging.Logger,
     ) -> None:
         self._tool = tool
+        self._subject = subject
         self._connection = connection
         self._config = config
         self._logger = logger
 
-    def definition(self, subject: str) -> ToolDefinition:
+    def definition(self) -> ToolDefinition:
         """The tool as the host knows it; its schemas are relayed as they came."""
         entry = self._tool.entry
         hints = entry.get("annotations") if self._config.trust_annotations else None
         hints = hints if isinstance(hints, dict) else {}
         reads = hints.get("readOnlyHint") is True
         output = entry.get("outputSchema")
-        self._subject = subject
         return ToolDefinition(
             name=f"{self._config.prefix}{self._tool.name}",
             description=entry.get("description", ""),

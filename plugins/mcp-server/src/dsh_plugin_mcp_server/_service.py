@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib import import_module
@@ -64,7 +65,8 @@ class McpServer:
 
 async def _loaded(module: str) -> Any:
     """A module of the plugin that needs the SDK, which takes its time: the event loop goes on meanwhile."""
-    return await trio.to_thread.run_sync(import_module, f"dsh_plugin_mcp_server.{module}")
+    name = f"dsh_plugin_mcp_server.{module}"
+    return sys.modules.get(name) or await trio.to_thread.run_sync(import_module, name)
 
 
 class _Visit:
