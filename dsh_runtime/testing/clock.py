@@ -17,11 +17,14 @@ from typing import Any, Final
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from dsh_runtime.services.sessions.store import Store
+
 #: Real seconds of stillness after which the host is taken for idle.
 _STILL: Final = 0.002
 #: Real seconds, more than any test lasts.
 _FOREVER: Final = 1e9
-_THREADS: Final = trio.to_thread.run_sync.__code__
+#: Where a task waits for a thread: trio's own, or the one that writes the session log.
+_THREADS: Final = frozenset(way.__code__ for way in (trio.to_thread.run_sync, Store.append, Store.run))
 #: What a task that waits has below the function that it waits in.
 _TRAPS: Final = trio.lowlevel.wait_task_rescheduled.__code__.co_filename
 
@@ -81,7 +84,7 @@ def _thread_at_work() -> bool:
     waiting = [root] if root is not None else []
     while waiting:
         task = waiting.pop()
-        if _waits_in(task) is _THREADS:
+        if _waits_in(task) in _THREADS:
             return True
         waiting += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
     return False

@@ -112,10 +112,10 @@ async def test_whatever_is_no_yes_runs_nothing(tmp_path: Path, answer: Any, deci
         assert await made.record() == story(decided, code)
 
 
-async def test_a_channel_that_hangs_runs_nothing(tmp_path: Path, autojump_clock: Any) -> None:
+async def test_a_channel_that_hangs_runs_nothing(tmp_path: Path) -> None:
     """Until the deadline has passed."""
     log, gate = tmp_path / "log.db", {"id": "gate", "use": "permission-gate", "config": {"default": "ask"}}
-    settings = {"log": {"path": str(log)}, "approval_timeout": 60}
+    settings = {"log": {"path": str(log)}, "approval_timeout": 0.05}
     async with open_host({"host": settings, "plugin": [gate]}) as host:
         made = Trial(host, log, agent=host.ctx.scope().key)
         host.ctx.tools.register(

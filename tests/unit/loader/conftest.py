@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,3 +22,11 @@ def write(tmp_path: Path) -> Write:
         return file
 
     return write_file
+
+
+@pytest.fixture(autouse=True)
+def modules_put_back() -> Iterator[None]:
+    """A reload makes fresh modules; the tests that follow have imported the old ones, and are to find them again."""
+    before = dict(sys.modules)
+    yield
+    sys.modules.update(before)

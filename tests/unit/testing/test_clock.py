@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
 import time
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,6 +68,33 @@ def test_time_waits_for_threads(tool: str) -> None:
         async with open_trial(Sleeper()) as trial:
             with trio.fail_after(0.01):
                 assert_ok(await trial.call(tool), "done")
+
+    trio.run(main, clock=VirtualClock())
+
+
+@contextmanager
+def locked_for_a_while(log: Path) -> Iterator[None]:
+    """Keep a log from being written for the first 50 real milliseconds of a ``with``; no task waits for that."""
+
+    def lock() -> None:
+        with closing(sqlite3.connect(log, isolation_level=None)) as db:
+            db.execute("BEGIN IMMEDIATE")
+            locked.set()
+            time.sleep(0.05)
+
+    locked, thread = threading.Event(), threading.Thread(target=lock)
+    thread.start()
+    locked.wait()
+    yield
+    thread.join()
+
+
+def test_time_waits_for_the_log() -> None:
+    async def main() -> None:
+        async with open_trial(Sleeper(), log=True) as trial:
+            assert trial.log_path is not None
+            with locked_for_a_while(trial.log_path), trio.fail_after(0.01):
+                assert_ok(await trial.call("work"), "done")
 
     trio.run(main, clock=VirtualClock())
 

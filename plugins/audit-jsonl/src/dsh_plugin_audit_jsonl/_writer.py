@@ -14,7 +14,7 @@ from dsh_plugin_audit_jsonl._file import AuditFile, Progress
 from dsh_plugin_audit_jsonl._line import Lines
 from dsh_plugin_audit_jsonl._spool import Item, Spool
 
-_BATCH: Final = 256
+_BATCH: Final = 1024
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
 #: How long the last records are tried for when the plugin unloads.
