@@ -134,9 +134,7 @@ async def load(url: str, pid: int, options: Any) -> int:
     tally, killed, memory = Tally(), [], []  # type: ignore[var-annotated]
     async with AsyncExitStack() as stack:
         modes = ("legacy", "auto")
-        clients = [
-            await stack.enter_async_context(Client(url, mode=modes[n % 2])) for n in range(options.clients)
-        ]
+        clients = [await stack.enter_async_context(Client(url, mode=modes[n % 2])) for n in range(options.clients)]
         until = perf_counter() + options.seconds
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch_memory, pid, until, memory)

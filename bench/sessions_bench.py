@@ -51,9 +51,7 @@ async def run_calls(sessions: Any, calls: int, callers: int) -> list[float]:
 
     async def caller() -> None:
         for number in numbers:
-            run = make_execution(
-                f"call-{number}", "list_files", ARGUMENTS, signal, None, None, None, ExecutionToken()
-            )
+            run = make_execution(f"call-{number}", "list_files", ARGUMENTS, signal, None, None, None, ExecutionToken())
             began = perf_counter()
             await sessions._journal.called(run)
             await sessions._journal.finished(run, result, None)

@@ -87,7 +87,7 @@ def parse_document(text: str, source: str) -> dict[str, Any]:
     try:
         document = parse_json(text)
     except ValueError as error:
-        remedy = "give one JSON object, such as '{\"name\": \"Ada\"}'"
+        remedy = 'give one JSON object, such as \'{"name": "Ada"}\''
         raise CliError(f"{source} does not hold JSON: {error}; {remedy}") from None
     if not isinstance(document, dict):
         raise CliError(f"{source} holds {_kind(document)}; the arguments of a call are one JSON object")

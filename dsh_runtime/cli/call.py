@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         "dsh-run call greet name=Ada",
         "dsh-run call fs_read path=notes.txt limit=10",
         "dsh-run call search 'tags:=[\"new\"]' filter.year=2024",
-        "dsh-run call greet --json '{\"name\": \"Ada\"}' --output json",
-        "echo '{\"name\": \"Ada\"}' | dsh-run call greet",
+        'dsh-run call greet --json \'{"name": "Ada"}\' --output json',
+        'echo \'{"name": "Ada"}\' | dsh-run call greet',
     ),
 )
 @click.argument("name")

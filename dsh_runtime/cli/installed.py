@@ -25,7 +25,7 @@ def refused_by_pins(host: Host, name: str) -> str | None:
         return None
     return (
         f"the plugin '{name}' is installed, but this config has [pins], and no plugin '{name}'; "
-        f"add it (id = \"{name}\", use = \"{name}\") and run 'dsh-run plugins pin'"
+        f'add it (id = "{name}", use = "{name}") and run \'dsh-run plugins pin\''
     )
 
 

@@ -27,7 +27,7 @@ _STDIN: Final = "-"
     epilog=examples(
         "dsh-run exec report.py",
         "dsh-run exec --sdk > tools.pyi",
-        "echo 'return await tools.greet({\"name\": \"Ada\"})' | dsh-run exec -",
+        'echo \'return await tools.greet({"name": "Ada"})\' | dsh-run exec -',
         "dsh-run exec report.py --output json",
     ),
 )

@@ -23,9 +23,7 @@ from dsh_runtime.cli.errors import CliError
 
 T = TypeVar("T")
 
-_SIGNALS: Final = [
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-]
+_SIGNALS: Final = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _HANGUP: Final = getattr(signal, "SIGHUP", None)
 _SHELL_BASE: Final = 128
 """A shell reports a program that a signal ended as 128 and the signal's number."""
@@ -69,9 +67,7 @@ def run(command: Callable[[Interruption], Awaitable[T]]) -> T:
     return outcome[0]
 
 
-async def _supervise(
-    command: Callable[[Interruption], Awaitable[T]], interruption: Interruption
-) -> tuple[T] | None:
+async def _supervise(command: Callable[[Interruption], Awaitable[T]], interruption: Interruption) -> tuple[T] | None:
     token = trio.lowlevel.current_trio_token()
 
     had_terminal = _has_terminal()

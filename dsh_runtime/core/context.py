@@ -28,9 +28,7 @@ class Context:
     undone early is undone when the plugin unloads, last first.
     """
 
-    def __init__(
-        self, fiber: Fiber, scope: Hashable | None, stack: EffectStack, realms: dict[str, object]
-    ) -> None:
+    def __init__(self, fiber: Fiber, scope: Hashable | None, stack: EffectStack, realms: dict[str, object]) -> None:
         self.fiber = fiber
         self.scope_key = scope
         self.realms = realms

@@ -204,9 +204,7 @@ class EventTable:
         call = _adapt(function, taken, event.arguments)
         return Listener(call, function, name, fiber.id, fiber, event.info.scoped)
 
-    def carrier_listeners(
-        self, hooks: Mapping[str, Callable[..., Any]], fiber: Fiber
-    ) -> list[tuple[Listener, int]]:
+    def carrier_listeners(self, hooks: Mapping[str, Callable[..., Any]], fiber: Fiber) -> list[tuple[Listener, int]]:
         """The ``@hookimpl`` functions of a plugin as listeners with their bands, checked by pluggy."""
         for attribute, function in hooks.items():
             self._check_known(attribute, function, fiber.id)
@@ -452,7 +450,4 @@ def _unknown(what: str, name: str, known: Mapping[str, Any], plugin: str) -> str
 def describe_answer(listener: Listener, event: EventInfo, answer: object) -> str:
     """Why an answer fails the dispatch closed, and what to return instead."""
     wanted = ", ".join(kind.__name__ for kind in event.returns) or "a value"
-    return (
-        f"{listener.where} answered {event.name!r} with {answer!r:.200}; "
-        f"return one of {wanted}, or what next() gave"
-    )
+    return f"{listener.where} answered {event.name!r} with {answer!r:.200}; return one of {wanted}, or what next() gave"

@@ -115,9 +115,7 @@ def _takes_config(apply: Callable[..., Any], name: str) -> bool:
     try:
         signature.bind(None)
     except TypeError:
-        raise PluginError(
-            f"plugin {name!r} has apply{signature}; define apply(ctx) or apply(ctx, config)"
-        ) from None
+        raise PluginError(f"plugin {name!r} has apply{signature}; define apply(ctx) or apply(ctx, config)") from None
     return False
 
 

@@ -1,6 +1,6 @@
 """A host's tools as a toolset of pydantic-ai (``pip install dsh-runtime[pydantic-ai]``).
 
-    agent = Agent(model, toolsets=[HostToolset(host)])
+agent = Agent(model, toolsets=[HostToolset(host)])
 """
 
 from __future__ import annotations
@@ -57,9 +57,7 @@ class HostToolset(AbstractToolset[Any]):
         definition = ToolDefinition(
             name=name, description=schema["description"], parameters_json_schema=schema["parameters"]
         )
-        return ToolsetTool(
-            toolset=self, tool_def=definition, max_retries=self._max_retries, args_validator=_ANYTHING
-        )
+        return ToolsetTool(toolset=self, tool_def=definition, max_retries=self._max_retries, args_validator=_ANYTHING)
 
 
 def _is_mendable(result: ToolExecutionResult) -> bool:

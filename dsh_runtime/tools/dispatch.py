@@ -364,9 +364,7 @@ def _fused(own: LinkedSignal, assigned: AbortSignal) -> LinkedSignal:
     return LinkedSignal((own, assigned))
 
 
-def aborted(
-    signal: AbortSignal, *, began: bool, contexts: Sequence[ContextMessage] = ()
-) -> ToolExecutionFailure:
+def aborted(signal: AbortSignal, *, began: bool, contexts: Sequence[ContextMessage] = ()) -> ToolExecutionFailure:
     """The result of a call whose signal stopped it before or after its body began."""
     reason = signal.reason
     why = f": {message_of(reason)}" if reason is not None else ""
@@ -385,5 +383,3 @@ def unknown_tool(call: Call) -> ToolExecutionFailure:
 
 def _code(result: ToolExecutionFailure) -> str | None:
     return result.error.info.code if result.error.info is not None else None
-
-

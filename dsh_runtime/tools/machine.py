@@ -196,9 +196,7 @@ class Machine:
             why += f" ({type(fiber.error).__name__}: {fiber.error})"
         elif fiber.missing:
             why += f" (it waits for the service {', '.join(map(repr, fiber.missing))})"
-        return failure(
-            f"this host takes no calls while {why}", code="GATE_CLOSED", name="GateClosed", plugin=fiber.id
-        )
+        return failure(f"this host takes no calls while {why}", code="GATE_CLOSED", name="GateClosed", plugin=fiber.id)
 
     def canceller(self, scope: trio.CancelScope) -> Callable[[], object]:
         """A function that cancels ``scope``, from whatever thread."""

@@ -48,9 +48,7 @@ def present_call(definition: ToolDefinition | None, exec: ToolExecution) -> Tool
     return GenericCall(title=exec.name, raw_input=exec.arguments)
 
 
-def present_result(
-    definition: ToolDefinition | None, arguments: JsonValue, result: DurableResult
-) -> ToolResultView:
+def present_result(definition: ToolDefinition | None, arguments: JsonValue, result: DurableResult) -> ToolResultView:
     """The completed view of a call."""
     if definition is not None and definition.present_result is not None:
         view = _project(definition.name, "present_result", definition.present_result, arguments, result)

@@ -265,7 +265,5 @@ def make_restriction(
             problem = "is the scope's own tool, which restrictions do not touch"
         else:
             problem = "is unknown"
-        raise ToolRegistrationError(
-            f"plugin {ctx.fiber.id!r} restricts {name!r}, which {problem}; {inherited}"
-        )
+        raise ToolRegistrationError(f"plugin {ctx.fiber.id!r} restricts {name!r}, which {problem}; {inherited}")
     return Restriction(frozenset(allow) if allow is not None else None, frozenset(deny or ()))

@@ -168,5 +168,3 @@ def _listed(violations: Sequence[Any]) -> str:
     shown = "; ".join(str(violation) for violation in violations[:5])
     more = len(violations) - 5
     return f"{shown}; and {more} more" if more > 0 else shown
-
-

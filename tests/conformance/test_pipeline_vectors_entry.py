@@ -127,9 +127,7 @@ async def test_a_listener_that_assigns_a_member_of_the_arguments_fails_the_call(
 
 
 @pytest.mark.parametrize(("member", "value"), [("arguments", {"x": 99}), ("name", "other")])
-async def test_a_listener_that_assigns_arguments_or_name_fails_the_call(
-    rec: Recorder, member: str, value: Any
-) -> None:
+async def test_a_listener_that_assigns_arguments_or_name_fails_the_call(rec: Recorder, member: str, value: Any) -> None:
     """In place of pl-028-args and pl-029-args."""
     rec.pre("M", lambda exec, next: setattr(exec, member, value) or next())
     rec.tool()

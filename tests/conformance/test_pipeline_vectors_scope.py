@@ -25,9 +25,7 @@ async def test_a_tool_that_went_before_dispatch_is_unknown_and_still_finalized(r
 
 
 @vectors("pl-235-restrict")
-async def test_a_tool_outside_the_allow_list_is_unknown_but_policy_sees_its_name(
-    rec: Recorder, vector: Vector
-) -> None:
+async def test_a_tool_outside_the_allow_list_is_unknown_but_policy_sees_its_name(rec: Recorder, vector: Vector) -> None:
     agent = rec.ctx.scope()
     rec.pre("P")
     rec.post("Q")

@@ -362,9 +362,7 @@ def unattributed(result: Result) -> str | None:
     return found
 
 
-def plain(
-    execute: Callable[..., Any], schema: Any = ANY_JSON, *, name: str = "echo", **more: Any
-) -> ToolDefinition:
+def plain(execute: Callable[..., Any], schema: Any = ANY_JSON, *, name: str = "echo", **more: Any) -> ToolDefinition:
     """A raw tool around a body as it stands, sync or async."""
     return ToolDefinition(
         name=name,

@@ -228,9 +228,7 @@ class Planned:
         caller = self.callers[call_id] = AbortController()
         with trio.CancelScope() as scope:
             self.scopes[call_id] = scope
-            return await self.rec.call(
-                plan.tool, asdict(plan), call_id=call_id, signal=caller.signal, agent=self.agent
-            )
+            return await self.rec.call(plan.tool, asdict(plan), call_id=call_id, signal=caller.signal, agent=self.agent)
         return None
 
     def callbacks(self) -> int:

@@ -281,9 +281,7 @@ async def test_cleanup_that_raises_does_not_hide_the_abort(rec: Recorder, caller
     failure(await rec.call(signal=caller.signal), "ABORTED")
 
 
-async def test_cleanup_in_a_nursery_that_raises_does_not_hide_the_abort(
-    rec: Recorder, caller: AbortController
-) -> None:
+async def test_cleanup_in_a_nursery_that_raises_does_not_hide_the_abort(rec: Recorder, caller: AbortController) -> None:
     async def messy() -> None:
         try:
             await trio.sleep_forever()

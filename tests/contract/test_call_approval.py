@@ -39,9 +39,7 @@ async def test_only_allowed_once_goes_on(ask: Recorder) -> None:
 
 
 @pytest.mark.parametrize(("outcome", "expected"), REFUSALS.items())
-async def test_every_other_outcome_is_denied_with_a_code_of_its_own(
-    ask: Recorder, outcome: str, expected: str
-) -> None:
+async def test_every_other_outcome_is_denied_with_a_code_of_its_own(ask: Recorder, outcome: str, expected: str) -> None:
     ask.post("Q")
     failure(await ask.call(agent=agent(ask, Approval(outcome))), expected)
     assert not ask.body_ran

@@ -67,9 +67,7 @@ DECIDES: dict[str, tuple[Apply, str | None]] = {
 
 
 @pytest.mark.parametrize(("apply", "expected"), DECIDES.values(), ids=DECIDES)
-async def test_the_plugin_that_decided_is_named_and_not_those_around_it(
-    host: Any, apply: Apply, expected: Any
-) -> None:
+async def test_the_plugin_that_decided_is_named_and_not_those_around_it(host: Any, apply: Apply, expected: Any) -> None:
     rec = Recorder(host.ctx)
 
     async def listens(next: Any) -> Any:

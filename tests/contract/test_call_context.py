@@ -25,9 +25,7 @@ from dsh_runtime import AbortController, Deny
 
 async def nested(rec: Recorder, exec: Any, name: str = "inner") -> Any:
     """Call a tool on behalf of a body."""
-    return await rec.call(
-        name, parent=exec.token, root_call_id=exec.root_call_id, signal=exec.signal, agent=exec.agent
-    )
+    return await rec.call(name, parent=exec.token, root_call_id=exec.root_call_id, signal=exec.signal, agent=exec.agent)
 
 
 # defer_context

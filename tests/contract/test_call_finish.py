@@ -42,10 +42,13 @@ def prepare(rec: Recorder, case: str) -> dict[str, Any]:
         "denied": lambda: rec.pre("D", lambda exec, next: Deny("no")),
         "pre raises": lambda: rec.pre("D", raising(RuntimeError("boom"))),
         "asked in vain": lambda: rec.pre("D", lambda exec, next: Ask()),
-        "rejected": lambda: rec.ctx.provide("approval", Approval("rejected"))
-        and rec.pre("D", lambda exec, next: Ask()),
-        "approval raises": lambda: rec.ctx.provide("approval", Approval(then=raising(RuntimeError("boom"))))
-        and rec.pre("D", lambda exec, next: Ask()),
+        "rejected": lambda: (
+            rec.ctx.provide("approval", Approval("rejected")) and rec.pre("D", lambda exec, next: Ask())
+        ),
+        "approval raises": lambda: (
+            rec.ctx.provide("approval", Approval(then=raising(RuntimeError("boom"))))
+            and rec.pre("D", lambda exec, next: Ask())
+        ),
         "guarded": lambda: rec.guard("G", "no"),
         "guard raises": lambda: rec.guard("G", raising(RuntimeError("boom"))),
         "wrapper raises": lambda: rec.around("W", raising(RuntimeError("boom"))),
@@ -226,11 +229,10 @@ async def test_an_async_observer_is_refused_with_advice(rec: Recorder, event: st
         rec.ctx.on(event, observer)
 
 
-async def test_an_observer_that_raises_is_logged_with_its_plugin(
-    host: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_observer_that_raises_is_logged_with_its_plugin(host: Any, caplog: pytest.LogCaptureFixture) -> None:
     rec = Recorder(host.ctx)
     rec.tool()
+
     def fail(result: Any) -> None:
         raise RuntimeError("observer boom")
 

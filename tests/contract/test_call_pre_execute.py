@@ -257,9 +257,7 @@ def catching(then: Any) -> Any:
 
 @pytest.mark.parametrize("answer", [Allow(), Ask("please")])
 @pytest.mark.parametrize("fault", ["raises", "nothing", "rubbish"])
-async def test_a_failure_stays_one_although_a_listener_in_front_catches_it(
-    desk: Desk, answer: Any, fault: str
-) -> None:
+async def test_a_failure_stays_one_although_a_listener_in_front_catches_it(desk: Desk, answer: Any, fault: str) -> None:
     faults = {
         "raises": raising(RuntimeError("boom")),
         "nothing": lambda exec, next: None,

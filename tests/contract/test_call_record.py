@@ -153,9 +153,7 @@ async def test_the_story_tells_of_a_listener_that_raised() -> None:
     assert [(step["answer"], step["detail"]) for step in journal.stories[0]] == [("raised", "boom")]
 
 
-@pytest.mark.parametrize(
-    ("decision", "verdict"), [(Allow(), "allow"), (Ask("sure?"), "ask"), (Deny("no"), "refuse")]
-)
+@pytest.mark.parametrize(("decision", "verdict"), [(Allow(), "allow"), (Ask("sure?"), "ask"), (Deny("no"), "refuse")])
 async def test_policy_can_be_asked_beforehand_without_consequences(decision: Any, verdict: str) -> None:
     """A dry run asks listeners and guards with ``exec.dry_run`` set: no person, no body, no record, no observer."""
     heard: list[Any] = []

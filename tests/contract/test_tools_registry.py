@@ -318,9 +318,7 @@ async def test_a_restriction_through_an_unscoped_context_is_an_error(abc: Record
 
 async def test_schemas_carry_name_description_and_parameters_alone(rec: Recorder) -> None:
     parameters = {"type": "object", "properties": {"x": {"type": "string"}}}
-    rec.tool(
-        "echo", parameters=parameters, timeout=5, idempotent=True, is_concurrency_safe=lambda args: True
-    )
+    rec.tool("echo", parameters=parameters, timeout=5, idempotent=True, is_concurrency_safe=lambda args: True)
     assert rec.ctx.tools.schemas() == [
         {"name": "echo", "description": "The tool echo.", "parameters": parameters},
     ]

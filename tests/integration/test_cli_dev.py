@@ -149,8 +149,7 @@ def test_a_tool_that_fails_is_told_with_its_line(dev: Start, tmp_path: Path) -> 
     running = dev("hello.py", *CALL, "--call", "helo name=Ada")
     assert running.until("helo")[-2:] == [
         f"error: call hello name=Ada: tool 'hello' failed by plugin 'hello': division by zero ({tmp_path}/hello.py:10)",
-        "error: call helo name=Ada: no plugin offers a tool 'helo' ('dsh-run tools' lists them); "
-        "did you mean 'hello'?",
+        "error: call helo name=Ada: no plugin offers a tool 'helo' ('dsh-run tools' lists them); did you mean 'hello'?",
     ]
 
 

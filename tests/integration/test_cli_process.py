@@ -241,8 +241,7 @@ def test_starting_imports_no_more_than_it_needs(folder: Path) -> None:
 def test_a_start_that_is_interrupted_unwinds(folder: Path, started: list[subprocess.Popen[str]]) -> None:
     """A plugin whose ``apply`` never ends is cancelled; nothing has been called."""
     (folder / "endless.py").write_text(
-        "import os\nimport trio\n\n\nasync def apply(ctx):\n"
-        "    os.write(2, b'started\\n')\n    await trio.sleep(60)\n"
+        "import os\nimport trio\n\n\nasync def apply(ctx):\n    os.write(2, b'started\\n')\n    await trio.sleep(60)\n"
     )
     with (folder / "dsh.toml").open("a") as config:
         config.write('[[plugin]]\nid = "endless"\nuse = "./endless.py"\n')
@@ -254,9 +253,7 @@ def test_a_start_that_is_interrupted_unwinds(folder: Path, started: list[subproc
     assert err == f"{waited_for}unloaded\nerror: interrupted by SIGINT\n"
 
 
-def test_a_person_who_is_asked_holds_no_interrupted_call(
-    folder: Path, started: list[subprocess.Popen[str]]
-) -> None:
+def test_a_person_who_is_asked_holds_no_interrupted_call(folder: Path, started: list[subprocess.Popen[str]]) -> None:
     """The question is withdrawn, and the body never starts."""
     (folder / "asks.py").write_text(
         "import os\nimport trio\nfrom dsh_runtime import Ask\n\n\ndef apply(ctx):\n"

@@ -1,7 +1,5 @@
 """Code Mode as it is run: a config, installed policies, programs in processes of their own, the record."""
 
-
-
 from __future__ import annotations
 
 import contextlib

@@ -20,7 +20,7 @@ from dsh_runtime.services.sessions.log import end_owner, open_log
 from dsh_runtime.services.sessions.reading import CallFilter, Reader
 
 # A host in small: journals calls until a signal asks it to stop, then lets those under way come to their end.
-HOST = '''
+HOST = """
 import os, signal, sys
 import trio
 from dsh_hookspecs import AbortController, ExecutionToken, ToolExecutionSuccess
@@ -82,7 +82,7 @@ except* LogError as group:
     while isinstance(group, BaseExceptionGroup):
         group = group.exceptions[0]
     say(f"LogError: {group}")
-'''
+"""
 
 
 @contextmanager

@@ -65,9 +65,7 @@ def found_by_pyright() -> Found:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_mypy_finds_what_is_wrong_and_nothing_else(
-    case: Path, found_by_mypy: Found
-) -> None:
+def test_mypy_finds_what_is_wrong_and_nothing_else(case: Path, found_by_mypy: Found) -> None:
     """Line by line, with what the message is about."""
     wanted = expected(case)
     found = {key: message for key, message in found_by_mypy.items() if key[0] == case.name}

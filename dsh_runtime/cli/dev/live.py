@@ -89,9 +89,7 @@ def _plugins(shown: list[Shown]) -> Table:
 
 def _outcome(outcome: Outcome) -> Text:
     took = (f"  {outcome.milliseconds:.1f} ms", "dim")
-    return Text.assemble(
-        _text(outcome.call.text, "bold"), took, "\n", _text(outcome.text, "" if outcome.ok else "red")
-    )
+    return Text.assemble(_text(outcome.call.text, "bold"), took, "\n", _text(outcome.text, "" if outcome.ok else "red"))
 
 
 def _text(text: str, style: str = "") -> Text:

@@ -140,9 +140,7 @@ def _short(listener: ListenerPoint) -> str:
     return listener.function.partition(" ")[0]
 
 
-def _service_lines(
-    services: Sequence[ServicePoint], boxes: Sequence[_Box], where: Mapping[str, _Box]
-) -> Iterator[str]:
+def _service_lines(services: Sequence[ServicePoint], boxes: Sequence[_Box], where: Mapping[str, _Box]) -> Iterator[str]:
     for service, box in zip(services, boxes, strict=True):
         if service.provider is not None and service.provider in where:
             yield _line(box.end(right=True), where[service.provider].end(right=False), "gives")

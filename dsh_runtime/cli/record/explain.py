@@ -24,9 +24,7 @@ from dsh_runtime.cli.record.source import find_log, log_option, reading
 @log_option
 @common_options
 @pass_options
-def command(
-    options: Options, words: tuple[str, ...], would: str | None, document: str | None, file: str | None
-) -> int:
+def command(options: Options, words: tuple[str, ...], would: str | None, document: str | None, file: str | None) -> int:
     """Tell the story of a call: which plugin was asked at which stage, what it said, how long it took, what came of it.
 
     CALL is the id of a call on record, or a beginning of it that no other has; 'dsh-run log calls' lists them. The

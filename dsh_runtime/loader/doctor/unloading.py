@@ -184,4 +184,3 @@ def _of_first_life(leftover: Leftover, owner: str | None) -> Finding:
 
 def _unload(plugin: str, text: str, place: Location | None, remedy: str) -> Finding:
     return finding(Kind.UNLOAD, Severity.WARNING, text, plugin=plugin, place=place, remedy=remedy)
-

@@ -141,9 +141,7 @@ def close_sessions(db: sqlite3.Connection, owner: int, now: int, ending: str, wh
     open_ones = db.execute("SELECT number FROM sessions WHERE owner = ? AND ended IS NULL", (owner,)).fetchall()
     for (session,) in open_ones:
         _interrupt_calls(db, session, now, why)
-        db.execute(
-            "UPDATE sessions SET ended = ?, ending = ?, owner = NULL WHERE number = ?", (now, ending, session)
-        )
+        db.execute("UPDATE sessions SET ended = ?, ending = ?, owner = NULL WHERE number = ?", (now, ending, session))
 
 
 def _interrupt_calls(db: sqlite3.Connection, session: int, now: int, why: str) -> None:

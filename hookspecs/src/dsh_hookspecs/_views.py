@@ -197,9 +197,7 @@ class SearchResult:
     files: Sequence[SearchFile] = field(
         default=(), converter=_files, validator=deep_iterable(instance_of(SearchFile)), kw_only=True
     )
-    paths: Sequence[str] = field(
-        default=(), converter=_texts, validator=deep_iterable(instance_of(str)), kw_only=True
-    )
+    paths: Sequence[str] = field(default=(), converter=_texts, validator=deep_iterable(instance_of(str)), kw_only=True)
     title: str | None = field(default=None, validator=_maybe_text)
 
 

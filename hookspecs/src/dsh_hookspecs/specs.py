@@ -105,9 +105,7 @@ def tools_code_dispatch_log(dispatch: CodeDispatchLog, next: Callable[[], Awaita
 
 
 @hookspec(mode="waterfall", returns=(str,))
-def approval_request(
-    request: ApprovalRequest, next: Callable[[], Awaitable[ApprovalOutcome]]
-) -> ApprovalOutcome:
+def approval_request(request: ApprovalRequest, next: Callable[[], Awaitable[ApprovalOutcome]]) -> ApprovalOutcome:
     """Answer for a person who is asked about a call; ``next()`` leaves it to the next channel.
 
     The end of the chain is ``unavailable``. A failure fails the call closed.

@@ -42,7 +42,7 @@ def test_the_command_is_part_of_dsh_run() -> None:
 def test_status_shows_what_has_changed(book: Path) -> None:
     outcome = run("status", book=book)
     assert outcome.return_value == 1
-    assert "-  \"description\": \"Does echo.\"" in outcome.output
+    assert '-  "description": "Does echo."' in outcome.output
     assert "files/echo" in outcome.output
 
 

@@ -124,9 +124,7 @@ DIFFERING = {
 }
 
 
-async def test_every_tool_of_the_everything_server_answers_as_it_does_directly(
-    reference: Path, tmp_path: Path
-) -> None:
+async def test_every_tool_of_the_everything_server_answers_as_it_does_directly(reference: Path, tmp_path: Path) -> None:
     command = [str(reference / "mcp-server-everything")]
     async with direct(command) as near, through(config(tmp_path, command)) as far:
         listed = {tool.name: tool for tool in (await far.list_tools()).tools}
@@ -167,9 +165,7 @@ def filesystem_calls(root: Path) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-async def test_every_tool_of_the_filesystem_server_answers_as_it_does_directly(
-    reference: Path, tmp_path: Path
-) -> None:
+async def test_every_tool_of_the_filesystem_server_answers_as_it_does_directly(reference: Path, tmp_path: Path) -> None:
     program = str(reference / "mcp-server-filesystem")
     roots = [tmp_path / "near", tmp_path / "away"]
     for root in roots:
@@ -295,7 +291,7 @@ async def test_a_server_of_fastmcp_answers_as_it_does_directly(tmp_path: Path) -
             assert await outcome(far, name, arguments) == await outcome(near, name, arguments)
 
 
-FAST_CLIENT = '''
+FAST_CLIENT = """
 import asyncio
 import json
 import sys
@@ -313,7 +309,7 @@ async def main():
 
 
 asyncio.run(main())
-'''
+"""
 
 
 def test_a_client_of_fastmcp_is_served(tmp_path: Path) -> None:

@@ -411,9 +411,7 @@ async def test_what_answers_no_question_is_passed_over(serve: Serve) -> None:
             assert isinstance(again, mcp_types.InputRequiredResult)
             assert again.input_requests == asked.input_requests
             wrong: Any = dict.fromkeys(asked.input_requests or {}, mcp_types.ListRootsResult(roots=[]))
-            result = await client.session.call_tool(
-                "rm", {}, input_responses=wrong, request_state=asked.request_state
-            )
+            result = await client.session.call_tool("rm", {}, input_responses=wrong, request_state=asked.request_state)
             assert result.is_error
         assert (codes(served), body.runs) == (["APPROVAL_UNAVAILABLE"], [])
 

@@ -12,7 +12,7 @@ from dsh_plugin_redact import build_redactor
 
 REDACTOR = build_redactor()
 PIECES = [
-    *("cookie: ", "token=", "password='", 'token="', "pwd=\\\"", "token=[redacted: ", "--token ", "secret[", "<token>"),
+    *("cookie: ", "token=", "password='", 'token="', 'pwd=\\"', "token=[redacted: ", "--token ", "secret[", "<token>"),
     *("eyJ", "eyJa.", "sk-", "sk-a", "://", "://a:", "://a:b@", "AKIA", "bearer ", "basic ", "basic a", "Q~", "aQ~"),
     *("-----BEGIN " + "PRIVATE KEY-----", "-----BEGIN ", "access key ", "access", "glpat-", "sig=", "SG.", "SG.a" * 6),
     *("hvs.", "ghp_", "github_" + "pat_", "xoxb-", "[redacted: x]", "\\", '"', "token", "hf_", "npm_"),

@@ -297,5 +297,3 @@ def test_the_readmes_program_gives_what_its_comment_says() -> None:
     exec(program, names)
     expression, _, expected = program.strip().rpartition("\n")[2].partition("  # ")
     assert repr(eval(expression, names)) == expected
-
-

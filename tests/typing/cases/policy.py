@@ -31,9 +31,7 @@ async def tools_pre_execute(exec: ToolExecution, next: Callable[[], Awaitable[Pr
     return "no"  # E: Incompatible return value type
 
 
-async def limit(
-    exec: ToolDispatchExecution, next: Callable[[], Awaitable[ToolExecutionResult]]
-) -> ToolExecutionResult:
+async def limit(exec: ToolDispatchExecution, next: Callable[[], Awaitable[ToolExecutionResult]]) -> ToolExecutionResult:
     exec.signal = AbortSignal.any([exec.signal, AbortSignal.timeout(5)])
     exec.signal = None  # E: Incompatible types in assignment
     return await next()

@@ -92,9 +92,7 @@ def test_arguments_come_from_json_or_from_stdin(run: Run, greet: Path, piped: Ca
     assert run("call", "greet").out == "Hello, Zoë!\n"
 
 
-def test_a_pipe_is_left_alone_where_arguments_are_given(
-    run: Run, greet: Path, piped: Callable[[bytes], None]
-) -> None:
+def test_a_pipe_is_left_alone_where_arguments_are_given(run: Run, greet: Path, piped: Callable[[bytes], None]) -> None:
     """A loop that reads its own stdin keeps it."""
     piped(b"not for us")
     assert run("call", "greet", "name=Ada").out == "Hello, Ada!\n"
@@ -106,9 +104,7 @@ def test_an_empty_pipe_is_no_arguments(run: Run, tools: Path, piped: Callable[[b
     assert run("call", "crash").code == 1
 
 
-def test_a_tool_without_parameters_never_reads_stdin(
-    run: Run, tools: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_without_parameters_never_reads_stdin(run: Run, tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pipe that nobody writes to or closes holds nothing up."""
     reading, writing = os.pipe()
     try:
@@ -247,7 +243,7 @@ def test_an_unknown_tool_is_a_mistake_of_the_command_line(run: Run, greet: Path)
         (
             ("--json", "{name: 1}"),
             "--json does not hold JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1); "
-            "give one JSON object, such as '{\"name\": \"Ada\"}'",
+            'give one JSON object, such as \'{"name": "Ada"}\'',
         ),
     ],
 )

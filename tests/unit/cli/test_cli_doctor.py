@@ -216,9 +216,7 @@ def test_a_disabled_plugin_that_could_provide_a_missing_service(
     assert (disabled["kind"], disabled["severity"]) == ("disabled", "note")
 
 
-def test_a_broken_plugin_that_should_provide_a_missing_service(
-    diagnose: Diagnose, config: Callable[..., None]
-) -> None:
+def test_a_broken_plugin_that_should_provide_a_missing_service(diagnose: Diagnose, config: Callable[..., None]) -> None:
     """Whoever waits is sent on to the cause."""
     config(
         clock="provides = ['clock']\ndef apply(ctx): 1 / 0\n",

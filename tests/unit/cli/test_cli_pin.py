@@ -191,7 +191,7 @@ def test_what_the_host_would_load_by_itself_has_to_be_pinned_too(run: Run, confi
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == (
         "error: the plugin 'mcp-server' is installed, but this config has [pins], and no plugin 'mcp-server'; "
-        "add it (id = \"mcp-server\", use = \"mcp-server\") and run 'dsh-run plugins pin'\n"
+        'add it (id = "mcp-server", use = "mcp-server") and run \'dsh-run plugins pin\'\n'
     )
 
 

@@ -218,9 +218,7 @@ def test_without_a_config_the_users_own_log_is_read(run: Run, write: Write) -> N
     ("name", "code", "verdict", "by"),
     [("Ada", 0, "allow", None), ("Mallory", 1, "refuse", "gate"), ("Bob", 0, "ask", None)],
 )
-def test_policy_is_asked_beforehand(
-    run: Run, write: Write, name: str, code: int, verdict: str, by: str | None
-) -> None:
+def test_policy_is_asked_beforehand(run: Run, write: Write, name: str, code: int, verdict: str, by: str | None) -> None:
     """Nothing goes on record."""
     write("views.py", VIEWS)
     write("dsh.toml", CONFIG)

@@ -47,7 +47,7 @@ def apply(ctx):
     ))
 '''
 
-REDACT = '''
+REDACT = """
 class Redactor:
     def text(self, text):
         return text.replace("s3cret", "***")
@@ -62,7 +62,7 @@ class Redactor:
 
 def apply(ctx):
     ctx.provide("redact", Redactor())
-'''
+"""
 
 
 class Terminal(io.StringIO):

@@ -362,8 +362,6 @@ def test_pins_cost_nothing_where_there_are_none() -> None:
     assert ran.stdout == "[]\n"
 
 
-
-
 NOTES = """\
 from dsh_runtime import tool
 
@@ -384,7 +382,7 @@ async def test_a_reload_brings_no_version_that_is_not_pinned(write: Write) -> No
     rows = '[[plugin]]\nid = "notes"\nuse = "./notes.py"\n'
     notes = write("notes.py", NOTES)
     folder = notes.parent
-    file = config(write, pins=f"notes = {{ digest = \"{content('./notes.py', folder).digest}\" }}", rows=rows)
+    file = config(write, pins=f'notes = {{ digest = "{content("./notes.py", folder).digest}" }}', rows=rows)
     async with open_host(file) as host:
         write("notes.py", NOTES.replace("return 1", "return 2"))
         report = await host.reload.changed([notes])
@@ -394,7 +392,7 @@ async def test_a_reload_brings_no_version_that_is_not_pinned(write: Write) -> No
         write("dsh.toml", "[pins]\n" + file.read_text().partition("[pins]\n")[2])
         assert "is pinned, and the config has none" in str((await host.reload.changed([file])).problems[0])
         assert await version_of(host) == 1
-        config(write, pins=f"notes = {{ digest = \"{content('./notes.py', folder).digest}\" }}", rows=rows)
+        config(write, pins=f'notes = {{ digest = "{content("./notes.py", folder).digest}" }}', rows=rows)
         report = await host.reload.changed([file, notes])
         assert report.ok, report.lines()
         await host.reload.rest()

@@ -62,9 +62,7 @@ async def test_an_optional_plugin_that_never_loads_fails_alone(
 
 
 @pytest.mark.parametrize("off", [0, False])
-async def test_the_limit_can_be_switched_off(
-    write: Write, autojump_clock: trio.testing.MockClock, off: object
-) -> None:
+async def test_the_limit_can_be_switched_off(write: Write, autojump_clock: trio.testing.MockClock, off: object) -> None:
     """Then a start takes as long as it takes."""
     slow = write("slow.py", "import trio\nasync def apply(ctx):\n    await trio.sleep(9999)\n")
     async with open_host(config(str(slow), start_timeout=off)):

@@ -105,9 +105,7 @@ async def test_a_call_that_is_not_there_is_a_clear_error(filled: Any) -> None:
         await filled.read(lambda reader: reader.call("x"))
 
 
-async def test_events_of_a_session_are_read_across_pages(
-    sessions: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_events_of_a_session_are_read_across_pages(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every event once, in order."""
     monkeypatch.setattr("dsh_runtime.services.sessions.reading._PAGE", 7)
     session = await sessions.open_session("one", label="one", front_door="mcp")

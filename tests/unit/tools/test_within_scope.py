@@ -64,9 +64,7 @@ async def test_an_error_comes_out(within: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
-async def test_a_shield_keeps_out_a_cancellation_from_outside(
-    within: Any, wait: Callable[[], Any], when: str
-) -> None:
+async def test_a_shield_keeps_out_a_cancellation_from_outside(within: Any, wait: Callable[[], Any], when: str) -> None:
     """Whatever is waited for first; behind the shield the cancellation goes on its way."""
     noted: list[str] = []
 

@@ -79,9 +79,7 @@ class _Policy:
             return decision
         return evolve(decision, additional_contexts=(*remarks, *decision.additional_contexts))
 
-    async def _ask(
-        self, hooks: Sequence[Hook], tool: str, given: bytes, read: Callable[[Output, str], T]
-    ) -> list[T]:
+    async def _ask(self, hooks: Sequence[Hook], tool: str, given: bytes, read: Callable[[Output, str], T]) -> list[T]:
         name = self._name(tool)
         concerned = [hook for hook in hooks if hook.concerns(name)]
         answers: dict[int, T] = {}
@@ -125,5 +123,3 @@ def _response(result: ToolExecutionResult) -> Any:
 
 def _remark(text: str) -> ContextMessage:
     return ContextMessage(content=[{"type": "text", "text": text}], source="hooks-command")
-
-

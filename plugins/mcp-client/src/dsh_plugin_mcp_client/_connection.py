@@ -184,9 +184,7 @@ async def _endpoint(config: Config) -> AsyncIterator[Any]:
     limits = httpx2.Timeout(config.connect_timeout, read=config.call_timeout)
     async with (
         httpx2.AsyncClient(headers=config.headers, timeout=limits, trust_env=False) as client,
-        streamable_http_client(
-            config.url, http_client=client, max_sse_event_size=config.max_message_bytes
-        ) as streams,
+        streamable_http_client(config.url, http_client=client, max_sse_event_size=config.max_message_bytes) as streams,
     ):
         yield streams
 

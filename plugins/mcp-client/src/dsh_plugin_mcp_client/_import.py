@@ -117,8 +117,10 @@ def _config(name: str, server: Mapping[str, Any], values: _Values, file: Path) -
             config["cwd"] = values.of("", server["cwd"])
     elif isinstance(server.get("url", server.get("serverUrl")), str):
         if server.get("type") == "sse":
-            raise ImportProblemError(f"{subject} speaks the old SSE transport, which is not spoken here; ask for its "
-                                     "streamable HTTP endpoint")
+            raise ImportProblemError(
+                f"{subject} speaks the old SSE transport, which is not spoken here; ask for its "
+                "streamable HTTP endpoint"
+            )
         config = {"url": values.of("", server.get("url", server.get("serverUrl")))}
         headers = _texts(server.get("headers", {}), f"{subject}: 'headers'")
         if headers:

@@ -109,8 +109,11 @@ class Keeper:
             if name in admitted:
                 self._register(tool, admitted[name])
             else:
-                self._say(name, "has changed since it was accepted and is withheld; see 'dsh-run gateway status', "
-                                "accept it with 'dsh-run gateway accept'")
+                self._say(
+                    name,
+                    "has changed since it was accepted and is withheld; see 'dsh-run gateway status', "
+                    "accept it with 'dsh-run gateway accept'",
+                )
 
     def _read(self, entries: list[Any]) -> dict[str, RemoteTool]:
         tools: dict[str, RemoteTool] = {}

@@ -52,9 +52,7 @@ class Rounds:
         talk.hear(params.input_responses or {})
         return await self._answer(talk)
 
-    async def _run(
-        self, talk: Talk, ctx: RequestContext, request_id: RequestId, params: CallToolRequestParams
-    ) -> None:
+    async def _run(self, talk: Talk, ctx: RequestContext, request_id: RequestId, params: CallToolRequestParams) -> None:
         """The call's own task."""
         more = {"wants_progress": wants_progress(ctx), "ask": talk.ask}
         try:

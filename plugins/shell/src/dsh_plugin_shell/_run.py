@@ -91,9 +91,7 @@ async def _start_warden() -> trio.Process:
 class _Command:
     """The host's side of one warden."""
 
-    def __init__(
-        self, process: trio.Process, order: Order, order_text: bytes, limits: Limits, tell: Tell
-    ) -> None:
+    def __init__(self, process: trio.Process, order: Order, order_text: bytes, limits: Limits, tell: Tell) -> None:
         self._process = process
         self._order = order
         self._order_text = order_text

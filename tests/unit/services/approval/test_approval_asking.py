@@ -85,8 +85,13 @@ async def test_a_request_with_another_digest_is_refused(desk: Any) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "own", "expected"),
-    [({}, None, 300), ({"approval_timeout": 5}, None, 5), ({}, 7, 7), ({"approval_timeout": 5}, 7, 5),
-     ({"approval_timeout": 0}, 7, 7)],
+    [
+        ({}, None, 300),
+        ({"approval_timeout": 5}, None, 5),
+        ({}, 7, 7),
+        ({"approval_timeout": 5}, 7, 5),
+        ({"approval_timeout": 0}, 7, 7),
+    ],
 )
 async def test_a_channel_that_hangs_makes_the_request_expire(
     open_desk: Any, autojump_clock: Any, settings: dict[str, Any], own: float | None, expected: float

@@ -45,9 +45,7 @@ class Modern:
     _start: Callable[..., None]
     _mailboxes: dict[Client, Mailbox] = field(factory=dict, init=False)
 
-    async def answer(
-        self, client: Client, scope: Mapping[str, Any], body: bytes, receive: Receive, send: Send
-    ) -> None:
+    async def answer(self, client: Client, scope: Mapping[str, Any], body: bytes, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["method"] != "POST":
             await send_error(send, 405, "only POST is served here", headers=[(b"allow", b"POST")])
@@ -199,6 +197,4 @@ async def _take_notification(headers: Mapping[str, str], send: Send) -> None:
 
 async def _reject(send: Send, rejection: InboundLadderRejection, request_id: Any) -> None:
     status = ERROR_CODE_HTTP_STATUS.get(rejection.code, 400)
-    await send_error(
-        send, status, rejection.message, code=rejection.code, request_id=request_id, data=rejection.data
-    )
+    await send_error(send, status, rejection.message, code=rejection.code, request_id=request_id, data=rejection.data)

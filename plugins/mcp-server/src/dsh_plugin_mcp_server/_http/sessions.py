@@ -44,9 +44,7 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._open)
 
-    async def answer(
-        self, client: Client, scope: Mapping[str, Any], body: bytes, receive: Receive, send: Send
-    ) -> None:
+    async def answer(self, client: Client, scope: Mapping[str, Any], body: bytes, receive: Receive, send: Send) -> None:
         """Answer one request of a session, or one that opens a session."""
         session_id = header(scope, SESSION_HEADER)
         if session_id is None:
