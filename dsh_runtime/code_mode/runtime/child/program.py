@@ -10,10 +10,12 @@ import asyncio
 import contextlib
 import io
 import json
+import mmap
 import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, NoReturn
 
 from .channel import Channel
@@ -26,6 +28,7 @@ from .values import encode
 from .wire import framed
 
 _RESERVE = 8 * 1024 * 1024
+_CHUNK = 65_536
 _OUT_OF_MEMORY = b'["fail","memory","MemoryError","the program ran out of memory; its traceback is not known"]'
 
 
@@ -39,7 +42,7 @@ def run(descriptor: int, order: Order, parent: int) -> NoReturn:
         notes = confine(order, parent)
         _print_by_the_line()
         rehearse(order, 2)
-        runner = Runner(Channel(connection), order, os._exit)
+        runner = Runner(Channel(connection), order, partial(_await_the_end, connection))
     except (Unfit, OSError, ValueError) as error:
         connection.sendall(framed(json.dumps(["unfit", f"{type(error).__name__}: {error}"]).encode()))
         os._exit(1)
@@ -65,21 +68,41 @@ def rehearse(order: Order, times: int) -> None:
             runner.close()
 
 
-def _stay(code: int) -> None:
+def _stay() -> None:
     """Do not end the process."""
 
 
-class Runner:
-    """One program and its end; ``leave`` ends the process at once, so that nothing else of the program runs."""
+def _await_the_end(connection: socket.socket) -> NoReturn:
+    """Be killed by the host, which knows by now what came of the program.
 
-    def __init__(self, channel: Channel, order: Order, leave: Callable[[int], None]) -> None:
+    To end here would only make it wait: the kernel is likely to have woken the host up on this very processor, which a
+    process that ends takes up for a while.
+    """
+    with contextlib.suppress(BaseException):
+        os.close(1)  # what its threads still print is none of its output any more
+        os.close(2)
+        connection.setblocking(True)
+        while connection.recv(_CHUNK):
+            pass
+    os._exit(0)
+
+
+def _reserve() -> mmap.mmap:
+    """Room in the address space, which is what the limit on memory counts; nothing has to be written to it."""
+    return mmap.mmap(-1, _RESERVE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
+class Runner:
+    """One program and its end; ``leave`` does not come back but in a rehearsal, so that nothing else of it runs."""
+
+    def __init__(self, channel: Channel, order: Order, leave: Callable[[], None]) -> None:
         self._channel = channel
         self._leave = leave
         self._max_frame = order["max_frame"]
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
         self._calls = Calls(channel, self._loop, order["sub_calls"], order["max_frame"])
-        self._reserve: bytearray | None = bytearray(_RESERVE)  # what is left to tell of the end with
+        self._reserve = _reserve()  # what is left to tell of the end with
 
     def run(self) -> None:
         """Wait for the program and run it; the process ends within."""
@@ -92,8 +115,9 @@ class Runner:
             self._end(self._failure(error))
 
     def close(self) -> None:
-        """Let go of the loop."""
+        """Let go of the loop and of the reserve."""
         self._loop.close()
+        self._reserve.close()
 
     async def _to_end(self, body: Callable[[], Awaitable[Any]]) -> None:
         try:
@@ -111,10 +135,10 @@ class Runner:
             self._channel.send_last(message)
         except MemoryError:
             self._channel.send_raw(_OUT_OF_MEMORY_FRAME)
-        self._leave(0)
+        self._leave()
 
     def _failure(self, error: BaseException) -> bytes:
-        self._reserve = None
+        self._reserve.close()
         try:
             if _lacks_memory(error):
                 return json.dumps(["fail", "memory", "MemoryError", trace_of(error)]).encode()
