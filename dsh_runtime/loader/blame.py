@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sysconfig
 import traceback
 
 from .errors import Location, shorten
 
 #: The host's own code: an error that it raises on purpose is about the plugin that called it.
 _HOST = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_LIBRARY = os.path.join(os.path.dirname(os.__file__), "")
 
 
 def summary_of(error: BaseException) -> str:
@@ -34,5 +34,4 @@ def place_of(error: BaseException) -> Location | None:
 def _is_ours_or_python(filename: str) -> bool:
     if filename.startswith(("<", _HOST)):
         return True
-    library = sysconfig.get_paths()["stdlib"]
-    return filename.startswith(library) and "site-packages" not in filename
+    return filename.startswith(_LIBRARY) and "site-packages" not in filename

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +16,8 @@ if TYPE_CHECKING:
     from dsh_runtime.core.fiber import Fiber
 
 _HOST: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
+# Not from sysconfig, which imports modules to answer: an import hook that asks what is being imported would hang there.
+_LIBRARY: Final = os.path.join(os.path.dirname(os.__file__), "")
 MAX_FRAMES: Final = 200
 
 
@@ -37,7 +37,7 @@ def is_host(filename: str) -> bool:
 
 def is_python(filename: str) -> bool:
     """Whether a file is the standard library's, or no file at all."""
-    return filename.startswith("<") or (filename.startswith(_library()) and "site-packages" not in filename)
+    return filename.startswith("<") or (filename.startswith(_LIBRARY) and "site-packages" not in filename)
 
 
 def roots_of(source: Any) -> tuple[str, ...]:
@@ -115,8 +115,3 @@ def _package_of(name: str) -> ModuleType | None:
         if getattr(package, "__file__", None) and hasattr(package, "__path__"):
             return package
     return None
-
-
-@lru_cache(maxsize=1)
-def _library() -> str:
-    return sysconfig.get_paths()["stdlib"]
