@@ -335,6 +335,18 @@ async def test_what_is_recorded_is_masked_and_bounded(record: Record) -> None:
 
 
 @pytest.mark.trio
+async def test_a_secret_in_place_of_a_name_or_an_id_is_masked(record: Record, reader: InMemoryMetricReader) -> None:
+    """A model may call anything, and a client may name its calls as it likes."""
+    token = "ghp_" + "aB3" * 13
+    async with traced(redact=True) as host:
+        call = ToolExecutionInput(token, token, {}, AbortController().signal, agent=token)
+        await host.ctx.tools.execute(call)
+    assert token not in "".join(f"{span.name} {span.attributes}" for span in record.ended)
+    assert record.named("execute_tool [redacted: github-token]").attributes["gen_ai.agent.id"].startswith("[redacted")
+    assert token not in str(points(reader, "dsh.tool.calls"))
+
+
+@pytest.mark.trio
 async def test_a_redactor_that_comes_later_is_used_too(record: Record) -> None:
     rows: list[Any] = [{"id": "otel", "use": "otel", "config": {"content": True}}, {"id": "redact", "use": "redact"}]
     async with open_host({"plugin": rows}) as opened:
@@ -405,9 +417,9 @@ async def test_calls_durations_and_errors_are_counted(reader: InMemoryMetricRead
         await host.call("made-up")
     calls, errors = points(reader, "dsh.tool.calls"), points(reader, "dsh.tool.errors")
     assert {key: point.value for key, point in calls.items()} == {
-        ("work", None): 2, ("work", "DENIED"): 1, ("made-up", "DENIED"): 1,
+        ("work", None): 2, ("work", "DENIED"): 1, ("_OTHER", "DENIED"): 1,
     }  # fmt: skip
-    assert {key: point.value for key, point in errors.items()} == {("work", "DENIED"): 1, ("made-up", "DENIED"): 1}
+    assert {key: point.value for key, point in errors.items()} == {("work", "DENIED"): 1, ("_OTHER", "DENIED"): 1}
     assert points(reader, "gen_ai.execute_tool.duration")["work", None].count == 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, TypeAlias
 
 from attrs import field, frozen
@@ -11,6 +12,7 @@ from dsh_hookspecs import (
     ApprovalOutcome,
     ApprovalRequest,
     Context,
+    HarnessError,
     PostToolDecision,
     PreToolDecision,
     ToolDispatchExecution,
@@ -33,7 +35,7 @@ NextReview: TypeAlias = Callable[[], Awaitable[PostToolDecision]]
 NextChannel: TypeAlias = Callable[[], Awaitable[ApprovalOutcome]]
 
 name: Final = "otel"
-inject: Final = {"redact": False}
+inject: Final = {"tools": True, "redact": False}
 _SCOPE: Final = "dsh_plugin_otel"
 _LONGEST_DESCRIPTION: Final = 1024
 
@@ -71,7 +73,7 @@ def apply(ctx: Context, config: Config) -> None:
 
 def _observe(ctx: Context, spans: CallSpans, chosen: Providers) -> None:
     """Open and close the span of each call, and count it."""
-    metrics = CallMetrics((chosen.meters or NoOpMeterProvider()).get_meter(_SCOPE))
+    metrics = CallMetrics((chosen.meters or NoOpMeterProvider()).get_meter(_SCOPE), partial(_is_tool, ctx))
 
     async def decide(exec: ToolExecution, next: NextDecision) -> PreToolDecision:
         if exec.dry_run:
@@ -119,6 +121,13 @@ def _trace_stages(ctx: Context, spans: CallSpans, recorder: Recorder) -> None:
     ctx.on("tools/execute", run, prepend=True)
     ctx.on("tools/post-execute", review, prepend=True)
     ctx.on("approval/request", ask, prepend=True)
+
+
+def _is_tool(ctx: Context, exec: ToolExecution) -> bool:
+    try:
+        return ctx.tools.get(exec.name, exec.agent) is not None
+    except HarnessError:
+        return False  # The agent's scope has ended.
 
 
 async def _in_thread(shutdown: Callable[[], None]) -> None:

@@ -31,6 +31,10 @@ class Recorder:
     content: bool
     limit: int
 
+    def name(self, text: str) -> str:
+        """A name or an id, as it may be told: whoever calls may have put anything there."""
+        return text if self.redactor is None else self.redactor.text(text)
+
     def call(self, span: Span, arguments: JsonValue) -> None:
         """Record a call's arguments, where they are wanted."""
         if self.arguments and span.is_recording():

@@ -81,17 +81,18 @@ class CallSpans:
 
     def _begin(self, exec: ToolExecution) -> OpenCall:
         around = self._open.get(exec.parent) if exec.parent is not None else None
-        name = exec.name[:_LONGEST_NAME]
+        told = self._recorder.name
+        name = told(exec.name)[:_LONGEST_NAME]
         attributes = {
             names.OPERATION: names.EXECUTE_TOOL,
             names.TOOL_NAME: name,
             names.TOOL_TYPE: "function",
-            names.CALL_ID: exec.call_id,
-            names.ROOT_CALL_ID: exec.root_call_id,
+            names.CALL_ID: told(exec.call_id),
+            names.ROOT_CALL_ID: told(exec.root_call_id),
             names.DIGEST: exec.digest,
         }
         if isinstance(exec.agent, str):
-            attributes[names.AGENT_ID] = exec.agent
+            attributes[names.AGENT_ID] = told(exec.agent)
         if around is None:
             attributes.update(_of_mcp(get_current_span()))
         span = self._tracer.start_span(
