@@ -32,6 +32,11 @@ use = "spill"
 config = { folder = "spilled" }
 
 [[plugin]]
+id = "otel"
+use = "otel"
+config = { export = "console", arguments = true, content = true }
+
+[[plugin]]
 id = "leaky"
 use = "./leaky.py"
 """
@@ -120,15 +125,25 @@ def written(folder: Path) -> str:
 
 @pytest.mark.parametrize("words", CALLS.values(), ids=CALLS)
 def test_no_sink_has_a_secret(folder: Path, words: tuple[str, ...]) -> None:
-    """Neither session log, audit file and spilled texts, nor what is logged and told on stderr."""
+    """Neither session log, audit file and spilled texts, nor what is logged, traced and told on stderr."""
     ended = dsh_run(folder, "-v", "call", *words, "password=hunter2")
     assert leaks(ended.stderr) == []
+    assert "dsh.call.digest" in ended.stderr
     text = written(folder)
     assert leaks(text) == []
     assert "[redacted: " in text
     shown = "".join(dsh_run(folder, "log", *more).stdout for more in (("calls",), ("export",)))
     assert leaks(shown) == []
     assert "[redacted: " in shown
+
+
+@pytest.mark.parametrize("output", ["plain", "json"])
+@pytest.mark.parametrize("words", [("denied",), ("asked",), ("login", "more=policy fails")], ids=lambda words: words[-1])
+def test_what_policy_would_say_has_no_secret(folder: Path, words: tuple[str, ...], output: str) -> None:
+    """Told beforehand as it is told afterwards."""
+    ended = dsh_run(folder, "explain", "-o", output, "--would", *words, "password=hunter2")
+    assert leaks(ended.stdout + ended.stderr) == []
+    assert "[redacted: " in ended.stdout
 
 
 def test_what_people_see_of_the_record_has_no_secret(folder: Path) -> None:

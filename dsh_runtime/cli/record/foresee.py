@@ -48,10 +48,8 @@ async def _foresee(options: Options, output: Output, name: str, document: dict[s
         given = await read_piped(parameters) if document is None else document
         arguments = build_arguments(given, pairs, parameters, name)
         foresight = await _ask(host, name, arguments)
-    if output.is_json:
-        output.document(_document(name, arguments, foresight))
-    else:
-        _show(output, name, arguments, foresight)
+        told = _masked(host, _document(name, arguments, foresight))
+    output.document(told) if output.is_json else _show(output, told)
     return FAILED if foresight.verdict == "refuse" else SUCCESS
 
 
@@ -98,12 +96,17 @@ def _document(name: str, arguments: Any, foresight: Foresight) -> dict[str, Any]
     }
 
 
-def _show(output: Output, name: str, arguments: Any, foresight: Foresight) -> None:
-    output.line((f"{one_line(name)}  ", "bold"), shown_arguments(arguments))
+def _masked(host: Host, document: dict[str, Any]) -> dict[str, Any]:
+    """What would be told of a call on record: secrets in it are masked where the host has a redactor."""
+    redact = host.ctx.get("redact")
+    return document if redact is None else redact.value(document)  # type: ignore[no-any-return]
+
+
+def _show(output: Output, told: dict[str, Any]) -> None:
+    output.line((f"{one_line(told['name'])}  ", "bold"), shown_arguments(told["arguments"]))
     teller = Teller(output)
-    for step in foresight.story:
+    for step in told["steps"]:
         teller.step(step)
-    info = foresight.info
-    code = f" [{info.code}]" if info and info.code else ""
-    plugin = f" by plugin '{info.plugin}'" if info and info.plugin else ""
-    output.line(_VERDICTS[foresight.verdict], code + plugin)
+    code = f" [{told['code']}]" if told["code"] else ""
+    plugin = f" by plugin '{told['decided_by']}'" if told["decided_by"] else ""
+    output.line(_VERDICTS[told["verdict"]], code + plugin)
