@@ -138,7 +138,9 @@ def test_no_sink_has_a_secret(folder: Path, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("output", ["plain", "json"])
-@pytest.mark.parametrize("words", [("denied",), ("asked",), ("login", "more=policy fails")], ids=lambda words: words[-1])
+@pytest.mark.parametrize(
+    "words", [("denied",), ("asked",), ("login", "more=policy fails")], ids=lambda words: words[-1]
+)
 def test_what_policy_would_say_has_no_secret(folder: Path, words: tuple[str, ...], output: str) -> None:
     """Told beforehand as it is told afterwards."""
     ended = dsh_run(folder, "explain", "-o", output, "--would", *words, "password=hunter2")

@@ -19,6 +19,17 @@ PIECES = [
     *("pypi-A", "[", "key:[", "token: |\n a", "token: >\n", " token: |\n\n"),
     *("token: {", 'token:{"', "token: [[", 'token: {"a": "b", ', '"name": "token", "value": "'),
     *("name: token\nvalue: {", 'value: "', "value=", "value:a,name:token,"),
+    *(
+        "%3a%2f%2f",
+        "%3a%2f%2fa%3a",
+        "%3a%2f%2fa%3ab%40",
+        "token%3d",
+        "token\\u003d",
+        '"--token", ',
+        "basic%20",
+        'auth":',
+    ),
+    *('name="token" value="', 'value="a" name="'),
     *('[["token", "', "(('token','a'),", "name=" + "a" * 60 + ",value="),
 ]
 

@@ -114,6 +114,24 @@ PLACED: list[tuple[str, str, str]] = [
     ('[["X-Api-Key", "{}"], ["Accept", "*/*"]]', "hunter2", "secret"),
     ("[('accept', '*/*'), ('cookie', '{}')]", "sid=hunter2", "secret"),
     ("[(b'accept', b'*/*'), (b'authorization', b'{}')]", "Custom hunter2", "secret"),
+    ('["mysql", "--password", "{}", "--quick"]', "hunter 2", "secret"),
+    ("['tool', '--api-key', '{}']", "hunter2", "secret"),
+    ('{{\\"argv\\": [\\"--token\\", \\"{}\\"]}}', "hunter2", "secret"),
+    ('<add key="DB_PASSWORD" value="{}"/>', "hunter 2", "secret"),
+    ('<input value="{}" name="csrf_token">', "hunter2", "secret"),
+    ('{{"Name": "DB_PASSWORD", "Value": "{}"}}', "hunter 2", "secret"),
+    ("https://x.example/?next=%2Flogin%3Fpassword%3D{}", "hunter2%26page%3D2", "secret"),
+    ("%7B%22api_key%22%3A%22{}", "hunter2%22%7D", "secret"),
+    ("%7B%22api_key%22%3A%20{}", "hunter2", "secret"),
+    ("access_token\\u003d{}", "hunter2", "secret"),
+    ("to=https%3A%2F%2Fada%3A{}%40db.example%2Fapp", "hunter%232", "url-password"),
+    ("to=https%3a%2f%2f{}%40git.example%2fa.git", fake(24), "url-password"),
+    ("sent=Bearer%20{}&n=1", fake(12), "bearer-credential"),
+    ("sent=Bearer+{}", fake(12), "bearer-credential"),
+    ("sent=Basic%20{}&n=1", basic("ada:hunter2>>?").replace("+", "%2B").replace("=", "%3D"), "basic-credential"),
+    ('{{"auths": {{"r.example": {{"auth": "{}"}}}}}}', basic("ada:hunter2"), "basic-credential"),
+    ('{{\\"auth\\": \\"{}\\"}}', basic("ada:hunter2"), "basic-credential"),
+    ("//r.example/:_auth={}", basic("ada:hunter2"), "basic-credential"),
 ]
 
 HARMLESS = [
@@ -153,6 +171,11 @@ HARMLESS = [
     '{"name": "HOST", "value": "db"}',
     '[["Accept", "*/*"], ["Content-Type", "text/html"]]',
     "max_tokens: {a: 5, b: [6, 7]}",
+    '["--password-file", "a.txt", "--token", "--quiet"]',
+    '{"auth": "none", "oauth": "authorization-code"}',
+    "see https%3A%2F%2Fexample.com%3A8080%2Fa%40b and basic%20authentication",
+    '<input name="page" value="2">',
+    "monkey%3D1%26keyboard%3Dde",
 ]
 
 

@@ -55,6 +55,29 @@ def test_a_neighbour_may_name_the_secret() -> None:
     assert REDACTOR.value(value) == [{"name": "DB_PASSWORD", "value": MASK}, {"key": "PATH", "value": "/bin"}]
 
 
+def test_a_neighbour_may_be_written_with_a_capital() -> None:
+    value = {"Name": "DB_PASSWORD", "Value": "x"}
+    assert REDACTOR.value(value) == {"Name": "DB_PASSWORD", "Value": MASK}
+    assert REDACTOR.value(harmless := {"Name": "HOST", "Value": "x"}) is harmless
+
+
+@pytest.mark.parametrize(
+    ("words", "masked"),
+    [
+        (["tool", "--password", "x", "y"], ["tool", "--password", MASK, "y"]),
+        (["--api-key", "x", "--token", "--quiet"], ["--api-key", MASK, "--token", "--quiet"]),
+        ({"argv": ["a", "--token", ["x", 1]]}, {"argv": ["a", "--token", [MASK, MASK]]}),
+    ],
+)
+def test_the_word_behind_an_option_of_a_secret_is_masked(words: Any, masked: Any) -> None:
+    assert REDACTOR.value(words) == masked
+
+
+@pytest.mark.parametrize("words", [["password", "x"], ["--token-file", "x"], ["--token"], ["-- token", "x"]])
+def test_other_words_of_a_command_stay(words: Any) -> None:
+    assert REDACTOR.value(words) is words
+
+
 @pytest.mark.parametrize(
     ("pairs", "masked"),
     [
@@ -115,9 +138,15 @@ def test_names_of_ones_own_count_whatever_separates_their_words() -> None:
     assert redactor.text("LICENSE_PLATE=x1") == f"LICENSE_PLATE={MASK}"
 
 
-NAMES = st.sampled_from(["a", "b", "password", "tokens", "name", "value", TOKEN])
+NAMES = st.sampled_from(["a", "b", "password", "tokens", "name", "value", "Name", "Value", TOKEN])
 KEYS = NAMES | st.text(string.ascii_letters, max_size=5)
-LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from([TOKEN, MASK, "password=x"])
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=8)
+    | st.sampled_from([TOKEN, MASK, "password=x", "--token"])
+)
 VALUES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=12
 )

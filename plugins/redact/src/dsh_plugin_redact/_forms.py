@@ -112,10 +112,24 @@ _SOURCES: Final = (
         ("bearer",),
         "a-z0-9",
         # Short ones hold a digit: "bearer authentication" is none.
-        r"[ \t]{1,8}(?:(?=[a-z._~+/-]{0,256}[0-9])([a-z0-9._~+/-]{8,}+={0,2})|([a-z0-9._~+/-]{20,}+={0,2}))",
+        r"(?:[ \t]|%20|\+){1,8}(?:(?=[a-z._~+/-]{0,256}[0-9])([a-z0-9._~+/-]{8,}+={0,2})|([a-z0-9._~+/-]{20,}+={0,2}))",
         cased=False,
     ),
-    _Source("basic-credential", ("basic",), "a-z0-9", r"[ \t]{1,8}([a-z0-9+/]{6,}+={0,2})(?![a-z0-9+/=])", cased=False),
+    _Source(
+        "basic-credential",
+        ("basic",),
+        "a-z0-9",
+        r"(?:[ \t]|%20|\+){1,8}((?:[a-z0-9+/]|%2[bf]){6,}+(?:=|%3d){0,2})(?![a-z0-9+/=])",
+        cased=False,
+    ),
+    # As Docker and npm keep them.
+    _Source(
+        "basic-credential",
+        ("_auth", 'auth"', "auth\\"),
+        "",
+        r"(?:\\{0,7}[\"'])?[ \t]{0,8}[:=][ \t]{0,8}(?:\\{0,7}[\"'])?([a-z0-9+/]{8,}+={0,2})(?![a-z0-9+/=])",
+        cased=False,
+    ),
     _Source(
         "url-password",
         ("://",),
@@ -123,6 +137,15 @@ _SOURCES: Final = (
         # The password of a user, or a token in the user's place.
         r"(?:[^\s/?#@:\"'<>]{0,256}:([^\s/\"'<>]{1,1024})"
         r"|(?=[^\s/?#@:0-9]{0,256}[0-9])([^\s/?#@:\"'<>]{20,256}))@",
+    ),
+    # The same in the escapes of URLs, as it stands in another URL.
+    _Source(
+        "url-password",
+        ("%3a%2f%2f",),
+        "",
+        r"(?:[^\s%&\"'<>]{0,256}%3a((?:[^\s%&\"'<>]|%(?!2f|40)){1,1024}+)"
+        r"|(?=[^\s%&0-9]{0,256}[0-9])([^\s%&\"'<>]{20,256}+))%40",
+        cased=False,
     ),
 )
 
@@ -216,6 +239,8 @@ def _compiled(source: _Source) -> Iterator[Form]:
 
 def _is_user_and_password(encoded: str) -> bool:
     """Whether base64 holds a colon, as basic credentials do and the word behind ``Basic`` in a sentence does not."""
+    for escape, char in (("%2b", "+"), ("%2B", "+"), ("%2f", "/"), ("%2F", "/"), ("%3d", "="), ("%3D", "=")):
+        encoded = encoded.replace(escape, char)
     head = encoded.rstrip("=")[:1024]
     try:
         return b":" in base64.b64decode(head + "=" * (-len(head) % 4))

@@ -1,7 +1,8 @@
 """Secrets in texts whose name stands beside them, in quotes of its own, and not in front of a colon.
 
-``{"name": "DB_PASSWORD", "value": "…"}``, in either order, in JSON, YAML or code; and pairs in a list, as headers are
-kept: ``[["X-Api-Key", "…"], …]``, ``[(b"cookie", b"…")]``. Every pattern looks at a bounded stretch.
+``{"name": "DB_PASSWORD", "value": "…"}``, in either order, in JSON, YAML, XML or code; pairs in a list, as headers are
+kept: ``[["X-Api-Key", "…"], …]``, ``[(b"cookie", b"…")]``; and options of a command that is a list:
+``["--password", "…"]``. Every pattern looks at a bounded stretch.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Final, NamedTuple
 _NAME: Final = r"[a-z0-9_.-]{1,64}+"
 _QUOTE: Final = r"\\{0,7}[\"']"
 _NAMING: Final = "(?:name|key|header)"
+#: Between the two: a comma, a new line, or, between attributes of XML, a blank behind a quote.
+_BETWEEN: Final = r"(?:[ \t]{0,8}(?:,\s{0,40}|\r?\n[ \t]{0,40})|(?<=[\"'])\s{1,40})"
 
 
 class Neighbour(NamedTuple):
@@ -45,11 +48,18 @@ def in_pairs(text: str, folded: str) -> Iterator[Neighbour]:
         yield Neighbour(text[slice(*match.span("name"))], match.end())
 
 
+def behind_options(text: str, folded: str) -> Iterator[Neighbour]:
+    """Values in quotes that stand behind an option in a list of words."""
+    if "--" in folded:
+        for match in _option().finditer(folded):
+            yield Neighbour(text[slice(*match.span("name"))], match.end())
+
+
 @cache
 def _name_first() -> re.Pattern[str]:
     return re.compile(
         rf"{_NAMING}(?:{_QUOTE})?[ \t]{{0,8}}[:=][ \t]{{0,8}}(?P<quote>{_QUOTE})?(?P<name>{_NAME})(?(quote)(?P=quote))"
-        rf"[ \t]{{0,8}}(?:,\s{{0,40}}|\r?\n[ \t]{{0,40}})(?:{_QUOTE})?value(?:{_QUOTE})?[ \t]{{0,8}}[:=][ \t]{{0,8}}"
+        rf"{_BETWEEN}(?:{_QUOTE})?value(?:{_QUOTE})?[ \t]{{0,8}}[:=][ \t]{{0,8}}"
     )
 
 
@@ -60,7 +70,7 @@ def _value_first() -> re.Pattern[str]:
         rf"value(?:{_QUOTE})?{between}"
         rf"(?:(?P<quote>{_QUOTE})(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\r\n]){{0,512}}+)(?P=quote)"
         r"|(?P<bare>[^\s\"',{}]{1,512}+))"
-        rf"[ \t]{{0,8}}(?:,\s{{0,40}}|\r?\n[ \t]{{0,40}})(?:{_QUOTE})?{_NAMING}(?:{_QUOTE})?{between}"
+        rf"{_BETWEEN}(?:{_QUOTE})?{_NAMING}(?:{_QUOTE})?{between}"
         rf"(?:{_QUOTE})?(?P<name>{_NAME})"
     )
 
@@ -70,3 +80,8 @@ def _in_a_list() -> re.Pattern[str]:
     return re.compile(
         rf"[\[(,]\s{{0,40}}[\[(]\s{{0,40}}b?(?P<quote>{_QUOTE})(?P<name>{_NAME})(?P=quote)[ \t]{{0,8}},\s{{0,40}}"
     )
+
+
+@cache
+def _option() -> re.Pattern[str]:
+    return re.compile(rf"(?P<quote>{_QUOTE})--(?P<name>{_NAME})(?P=quote)[ \t]{{0,8}},\s{{0,40}}(?!{_QUOTE}--)")

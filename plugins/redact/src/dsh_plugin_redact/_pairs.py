@@ -15,7 +15,7 @@ from typing import Final
 from dsh_plugin_redact._keys import KeyNames, Secrecy, letters
 from dsh_plugin_redact._leaves import Leaf, leaves, opens
 from dsh_plugin_redact._mask import KIND, Span, is_mask
-from dsh_plugin_redact._neighbours import behind_names, in_front_of_names, in_pairs
+from dsh_plugin_redact._neighbours import behind_names, behind_options, in_front_of_names, in_pairs
 
 KIND_OF_PAIRS: Final = "secret"
 
@@ -24,9 +24,9 @@ _STEMS: Final = (
     *("pass", "pwd", "secret", "token", "cookie", "authoriz", "credential", "session", "key", "jwt"),
     *("sharedaccess", "connectionstring", "connection_string"),
 )
-#: One of these stands behind the name, or in front of it: where only a blank separates it from its value. The last two
-#: separate it from its value in a list.
-_SEPARATORS: Final = ("=", ":", ">", "--", '",', "',")
+#: One of these stands behind the name, or in front of it: where only a blank separates it from its value. The next two
+#: separate it from its value in a list; then come ``=`` and ``:`` in the escapes of URLs and of JSON.
+_SEPARATORS: Final = ("=", ":", ">", "--", '",', "',", "%3", "\\u003")
 _NAME: Final = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
 _LONGEST_NAME: Final = 64
 #: Headers whose value is the rest of the line.
@@ -37,6 +37,8 @@ _STAND_INS: Final = (
     r"|\$\{\w{1,64}\}|(?-i:\$[A-Z_]{2,64})|%\w{1,64}%|\{\{? ?[\w.-]{1,64} ?\}\}?|\*{1,64}|\.{2,64}|x{3,64}"
     r"|(?:os\.)?(?:environ(?:\.get)?[\[(]|getenv\()|process\.env\.\w{1,64}"
 )
+
+_IN_LISTS: Final = (in_pairs, behind_options)
 
 
 class Pairs:
@@ -79,12 +81,12 @@ class Pairs:
 
     def _neighbours(self, text: str, folded: str) -> Iterator[Span]:
         """The values that have a secret name beside them."""
-        for find in (behind_names, in_front_of_names, in_pairs):
+        for find in (behind_names, in_front_of_names, in_pairs, behind_options):
             covered = 0
             for name, start, end in find(text, folded):
                 if start < covered or (secrecy := self._names.secrecy(name)) is Secrecy.NONE:
                     continue
-                span, covered = _beside(text, name, start, end, secrecy, quoted=find is in_pairs)
+                span, covered = _beside(text, name, start, end, secrecy, quoted=find in _IN_LISTS)
                 if span is not None:
                     yield span
 
@@ -164,9 +166,9 @@ def _is_no_secret(value: str, name: str, secrecy: Secrecy) -> bool:
 
 def _pair_pattern(stems: tuple[str, ...]) -> re.Pattern[str]:
     """The end of a name that holds one of ``stems``, and what separates it from its value."""
-    behind = rf"[a-z0-9_.-]{{0,{_LONGEST_NAME}}}+)(?:\\{{0,7}}[\"'])?\]?[ \t]{{0,8}}"
+    behind = rf"[a-z0-9_.-]{{0,{_LONGEST_NAME}}}+)(?:\\{{0,7}}[\"']|%2[27])?\]?(?:[ \t]|%20){{0,8}}"
     stem = stems[0] if len(stems) == 1 else f"(?:{'|'.join(stems)})"
-    return re.compile(f"({stem}{behind}(=>|:=|==?|:|>|(?<=[ \t]))[ \t]{{0,8}}")
+    return re.compile(rf"({stem}{behind}(=>|:=|==?|:|>|%3[ad]|\\{{1,7}}u003[ad]|(?<=[ \t]))(?:[ \t]|%20){{0,8}}")
 
 
 @cache

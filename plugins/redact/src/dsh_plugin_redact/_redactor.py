@@ -31,8 +31,9 @@ _LONGEST_NAME: Final = 64
 #: Longer texts are looked at one by one, so that they need not be copied.
 _LONG: Final = 4096
 _TELLING_NOTHING: Final = frozenset([bool, int, float, type(None)])
-#: Members that say what their neighbour ``value`` is: ``{"name": "DB_PASSWORD", "value": "…"}``.
-_NAMING: Final = ("name", "key", "header")
+#: Members that say what their neighbour is: ``{"name": "DB_PASSWORD", "value": "…"}``.
+_NAMING: Final = ("name", "key", "header", "Name", "Key", "Header")
+_NAMED: Final = ("value", "Value")
 
 
 class Redactor:
@@ -114,7 +115,7 @@ class Redactor:
     def _learn(self, names: Iterable[str]) -> bool:
         """Whether no name of a member is that of a secret, or one itself; such names are remembered, within bounds."""
         for name in names:
-            if self._secrecy(name) is not Secrecy.NONE or self.text(name) is not name:
+            if self._secrecy(name) is not Secrecy.NONE or self.text(name) is not name or name == "Value":
                 return False
             if len(name) <= _LONGEST_NAME:
                 if len(self._harmless) >= _REMEMBERED:
@@ -142,10 +143,23 @@ class Redactor:
         if isinstance(value, Mapping):
             return self._mapping(value)
         if isinstance(value, Sequence):
-            one = self._pair if self._has_secret_pairs(value) else self._value
-            masked = [one(item) for item in value]
+            masked = [*map(self._pair, value)] if self._has_secret_pairs(value) else [*self._items(value)]
             return masked if _changed(masked, value) else value
         return value
+
+    def _items(self, items: Sequence[JsonValue]) -> Iterator[JsonValue]:
+        """The items of a list, which may be the words of a command: ``["--password", "…"]``."""
+        secrecy = Secrecy.NONE
+        for item in items:
+            is_option = isinstance(item, str) and item.startswith("--")
+            yield self._value(item) if is_option or secrecy is Secrecy.NONE else self._hidden(item, secrecy)
+            secrecy = self._option_secrecy(item) if isinstance(item, str) and is_option else Secrecy.NONE
+
+    def _option_secrecy(self, word: str) -> Secrecy:
+        """How secret the word behind an option is; one that has its value behind ``=`` is none that waits for it."""
+        name = word[2:]
+        plain = len(name) <= _LONGEST_NAME and name.replace("-", "").replace("_", "").replace(".", "").isalnum()
+        return self._secrecy(name) if plain else Secrecy.NONE
 
     def _has_secret_pairs(self, items: Sequence[Any]) -> bool:
         """Whether a list is one of pairs, as headers are kept, and one of them is named like a secret."""
@@ -164,7 +178,7 @@ class Redactor:
         named = self._named_secrecy(mapping)
         masked: dict[str, JsonValue] = {}
         for key, item in mapping.items():
-            secrecy = named if key == "value" and named is not Secrecy.NONE else self._secrecy(key)
+            secrecy = named if key in _NAMED and named is not Secrecy.NONE else self._secrecy(key)
             kept = self._value(item) if secrecy is Secrecy.NONE else self._hidden(item, secrecy)
             masked[_free(masked, self.text(key))] = kept
         same = all(a is b for a, b in zip(masked, mapping, strict=True))
@@ -172,7 +186,7 @@ class Redactor:
 
     def _named_secrecy(self, mapping: Mapping[str, JsonValue]) -> Secrecy:
         """How secret the member ``value`` is, by what its neighbours call it."""
-        if "value" in mapping:
+        if any(name in mapping for name in _NAMED):
             for naming in _NAMING:
                 name = mapping.get(naming)
                 if isinstance(name, str):
