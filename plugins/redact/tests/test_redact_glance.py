@@ -21,7 +21,20 @@ PIECES = [
     *("rk_test_", "whsec_", "npm_", "pypi-A", "dckr_pat_", "dop_v1_", "hvs.", "SG.", "eyJ", "Bearer ", "BASIC "),
     *("https://a:", "redis://:", "@", "-----BEGIN ", "PRIVATE KEY-----", "password", "token", "apiKey", "jwt"),
     *("=", ": ", " => ", ">", "<", " ", "--", '"', "'", "\n", ".", "-", "_", "/", LETTERS, LETTERS[:20], "FAKE" * 4),
-    *("%3D", "%3A%2F%2F", "%40", "%20", "\\u003d", "--password", '_auth="', "YWRhOmh1bnRlcjI=", "Value", "Name"),
+    *(
+        "curl ",
+        " -u",
+        "%3D",
+        "%3A%2F%2F",
+        "%40",
+        "%20",
+        "\\u003d",
+        "--password",
+        '_auth="',
+        "YWRhOmh1bnRlcjI=",
+        "Value",
+        "Name",
+    ),
     *("a1", "access key ", "Cookie", "\u0130", "\u212a", "ß", "\ud800"),
 ]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)

@@ -29,6 +29,7 @@ PIECES = [
         "basic%20",
         'auth":',
     ),
+    *("curl -u a:", "curl -u a", "curl --user "),
     *('name="token" value="', 'value="a" name="'),
     *('[["token", "', "(('token','a'),", "name=" + "a" * 60 + ",value="),
 ]

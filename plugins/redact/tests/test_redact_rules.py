@@ -131,6 +131,9 @@ PLACED: list[tuple[str, str, str]] = [
     ("sent=Basic%20{}&n=1", basic("ada:hunter2>>?").replace("+", "%2B").replace("=", "%3D"), "basic-credential"),
     ('{{"auths": {{"r.example": {{"auth": "{}"}}}}}}', basic("ada:hunter2"), "basic-credential"),
     ('{{\\"auth\\": \\"{}\\"}}', basic("ada:hunter2"), "basic-credential"),
+    ("curl -s -u ada:{} https://x.example", "hunter2", "basic-credential"),
+    ("curl --user 'ada:{}' https://x.example", "hunter2", "basic-credential"),
+    ('["curl", "-u", "ada:{}"]', "hunter2", "basic-credential"),
     ("//r.example/:_auth={}", basic("ada:hunter2"), "basic-credential"),
 ]
 
@@ -175,6 +178,8 @@ HARMLESS = [
     '{"auth": "none", "oauth": "authorization-code"}',
     "see https%3A%2F%2Fexample.com%3A8080%2Fa%40b and basic%20authentication",
     '<input name="page" value="2">',
+    "curl -u ada https://x.example:8080/top-up:1",
+    "docker run -u 1000:1000 image",
     "monkey%3D1%26keyboard%3Dde",
 ]
 

@@ -29,7 +29,8 @@ class _Source(NamedTuple):
     """How a form is written down: any of ``literals``, not behind a character of ``before``, then ``rest``.
 
     The first group of ``rest`` that matches is what is masked, else the whole match, and ``lead`` characters in front.
-    Every match holds one of ``marks``; they are the literals, if nothing else is said.
+    Every match holds one of ``marks``; they are the literals, if nothing else is said. A text without ``beside`` has no
+    match.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class _Source(NamedTuple):
     cased: bool = True
     lead: int = 0
     marks: tuple[str, ...] = ()
+    beside: str = ""
 
 
 def _each(template: str, *parts: str) -> tuple[str, ...]:
@@ -138,7 +140,15 @@ _SOURCES: Final = (
         r"(?:[^\s/?#@:\"'<>]{0,256}:([^\s/\"'<>]{1,1024})"
         r"|(?=[^\s/?#@:0-9]{0,256}[0-9])([^\s/?#@:\"'<>]{20,256}))@",
     ),
-    # The same in the escapes of URLs, as it stands in another URL.
+    _Source(
+        "basic-credential",
+        ("-u", "--user", "--proxy-user"),
+        "a-z0-9-",
+        r"(?:[ \t\"',=]|\\){0,12}[^\s:\"'\\]{1,64}:([^\s\"'\\]{1,256})",
+        cased=False,
+        beside="curl",
+    ),
+    # The password of a URL in the escapes of another one.
     _Source(
         "url-password",
         ("%3a%2f%2f",),
@@ -152,10 +162,11 @@ _SOURCES: Final = (
 
 @frozen
 class Form:
-    """A secret known by its form; a text without ``literal`` has none."""
+    """A secret known by its form; a text without ``literal`` and ``beside`` has none."""
 
     kind: str
     literal: str
+    beside: str
     pattern: re.Pattern[str]
     lead: int
     accepts: Callable[[str], bool] | None
@@ -188,7 +199,7 @@ class Forms:
         found: list[Form] = []
         for group in self._groups:
             if group.sign in text and group.look(text):
-                found += [form for form in group.forms if form.literal in text]
+                found += [form for form in group.forms if form.literal in text and form.beside in text]
         return found
 
 
@@ -229,12 +240,13 @@ def _around(sign: str, mark: str) -> str:
 
 
 def _compiled(source: _Source) -> Iterator[Form]:
-    accepts = _is_user_and_password if source.kind == "basic-credential" else None
+    encoded = source.kind == "basic-credential" and not source.beside
+    accepts = _is_user_and_password if encoded else None
     for literal in source.literals:
         begin = re.escape(literal)
         alone = f"(?<![{source.before}]{begin})" if source.before else ""
         pattern = re.compile(begin + alone + source.rest)
-        yield Form(source.kind, literal, pattern, source.lead, accepts)
+        yield Form(source.kind, literal, source.beside, pattern, source.lead, accepts)
 
 
 def _is_user_and_password(encoded: str) -> bool:
