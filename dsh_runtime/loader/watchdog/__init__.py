@@ -4,6 +4,5 @@
 
     watch      a thread beside the event loop, and what it looks at
     pulse      whether the event loop goes on
-    dump       what held the interpreter
     strays     threads that outlive the plugin that began them
 """

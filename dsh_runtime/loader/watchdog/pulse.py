@@ -4,9 +4,9 @@ A thread looks whether the loop waits for events. Where it does not, the thread 
 its stack if none comes in time. While all is well that is two wake-ups in the time of the limit, and nothing at all on
 the way of a call.
 
-Code that holds the interpreter itself (a regular expression that goes astray) also holds that thread: it comes late,
-and finds the stack as it was written down meanwhile (:mod:`~dsh_runtime.loader.watchdog.dump`). A process that was
-stopped comes late, too, but has not used the processor.
+Code that holds the interpreter itself (a regular expression that goes astray) also holds that thread. It has been
+waiting for the interpreter, and gets it as soon as the call ends that held it: so it looks at once, before the loop has
+gone on much. A process that was stopped comes late, too, but has not used the processor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from attrs import field, frozen
 from dsh_runtime.loader.errors import Location
 from dsh_runtime.loader.ownership import Spot, blame_stack, spots_of
 from dsh_runtime.loader.start import TELL_NOW
-from dsh_runtime.loader.watchdog.dump import Dump
 
 if TYPE_CHECKING:
     from dsh_runtime.core.fiber import Fiber
@@ -69,19 +68,19 @@ class Pulse:
         self._fibers = fibers
         self._token = trio.lowlevel.current_trio_token()
         self._loop = threading.get_ident()
-        self._dump = Dump()
         self._told: dict[Location, float] = {}
 
     def rest(self, over: threading.Event) -> None:
         """Let some time pass; tell what held the interpreter meanwhile, if anything did."""
-        self._dump.arm(self._limit)
         rest = self._limit / 2
         stretch = Stretch()
         over.wait(rest)
+        frame = self._stack()
         held = stretch.seconds - rest
         if held >= self._limit and stretch.was_busy:
-            found = blame_stack(self._dump.read(self._loop), self._fibers())
-            self._tell(found, f"held the event loop for {held:.1f} s")
+            found = self._blamed(frame)
+            if found is not None and found.plugin is not None:  # Where the loop is elsewhere by now, nobody is blamed.
+                self._tell(found, f"held the event loop for {held:.1f} s, there or right before")
 
     def beat(self, over: threading.Event) -> None:
         """Ask the loop once, wait for the answer, and tell what holds it if none comes.
@@ -99,7 +98,7 @@ class Pulse:
             return
         if answered.wait(self._limit) or over.is_set():
             return
-        found = self._look()
+        found = self._blamed(self._stack())
         if answered.wait(_LATE) and not stretch.was_busy:
             return
         told = self._tell(found, f"has held the event loop for more than {self._limit:g} s")
@@ -108,13 +107,9 @@ class Pulse:
         if told and answered.is_set():
             _log.info("the event loop goes on after %.1f s", stretch.seconds, extra=TELL_NOW)
 
-    def close(self) -> None:
-        """Let go of what it holds."""
-        self._dump.close()
-
-    def _look(self) -> Spot | None:
-        """What the loop is at; ``None`` when it waits for events, as it should."""
-        return blame_stack(spots_of(self._stack()), self._fibers())
+    def _blamed(self, frame: FrameType | None) -> Spot | None:
+        """What the loop is at, by its stack; ``None`` when it waits for events, as it should."""
+        return blame_stack(spots_of(frame), self._fibers())
 
     def _stack(self) -> FrameType | None:
         """The innermost frame of the loop's stack, unless it waits for events."""

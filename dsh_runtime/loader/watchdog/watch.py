@@ -35,7 +35,6 @@ async def watching(kernel: Kernel, limit: float) -> AsyncIterator[None]:
             _guarded(pulse.rest, over)
             _guarded(pulse.beat, over)
             _guarded(strays.look)
-        pulse.close()
         _guarded(strays.look_at_last)
 
     thread = threading.Thread(target=watch, name="dsh watchdog", daemon=True)

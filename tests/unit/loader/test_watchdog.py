@@ -25,7 +25,6 @@ from dsh_runtime import open_host
 from dsh_runtime.loader import leftovers
 from dsh_runtime.loader.resolve import import_file
 from dsh_runtime.loader.watchdog import strays
-from dsh_runtime.loader.watchdog.dump import stack_in
 
 Write = Callable[[str, str], Path]
 
@@ -105,9 +104,12 @@ async def test_a_plugin_that_computes_on_the_loop_is_named(write: Write, warning
     assert told.startswith(f"plugin 'busy' at {file}:11 (in wait_in_vain)")
 
 
-async def test_a_plugin_that_holds_the_interpreter_is_named(write: Write, warnings: Callable[[], list[str]]) -> None:
+@pytest.mark.parametrize("body", ["sum(range(40_000_000))", "__import__('re').match('(a+)+$', 'a' * 24 + 'b')"])
+async def test_a_plugin_that_holds_the_interpreter_is_named(
+    write: Write, warnings: Callable[[], list[str]], body: str
+) -> None:
     """No thread of Python's could look while it did."""
-    source = BLOCKS.format(body="sum(range(40_000_000))", before="import trio")
+    source = BLOCKS.format(body=body, before="import trio")
     again = "while True:\n        await trio.sleep(0.02)\n        wait_in_vain()"
     file = write("greedy.py", source.replace("    wait_in_vain()\n\n\ndef apply", f"    {again}\n\n\ndef apply"))
     async with open_host(config(file)):
@@ -168,6 +170,17 @@ trio.run(main)
 """
 
 
+async def test_the_alarm_of_faulthandler_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads the stacks of threads that go on, and can crash; and a process has one of it."""
+
+    touched: list[Any] = []
+    monkeypatch.setattr("faulthandler.dump_traceback_later", lambda *args, **settings: touched.append(args))
+    monkeypatch.setattr("faulthandler.cancel_dump_traceback_later", lambda: touched.append(()))
+    async with open_host(config()):
+        await trio.sleep(3 * LIMIT)
+    assert touched == []
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="nothing can be stopped here")
 def test_a_process_that_was_stopped_blames_nobody() -> None:
     """It was all of it that stood still."""
@@ -195,18 +208,6 @@ async def test_the_bare_api_has_none_unless_it_is_asked_for(limit: Any, asked: b
     async with open_host(config(limit=limit), watchdog=asked):
         assert watchdogs() == runs
     assert watchdogs() == 0
-
-
-def test_a_stack_is_read_from_what_faulthandler_writes() -> None:
-    """That of the thread which is asked for, the innermost place first."""
-    text = (
-        "Timeout (0:00:01)!\nThread 0x00007f01 (most recent call first):\n"
-        '  File "/other.py", line 3 in other\n\n'
-        'Thread 0x00007f02 [loop] (most recent call first):\n  File "/a b.py", line 7 in inner\n'
-        '  File "/c.py", line 9 in <module>\n'
-    )
-    assert [str(spot.place) for spot in stack_in(text, 0x7F02)] == ["/a b.py:7", "/c.py:9"]
-    assert stack_in(text, 0x7F03) == []
 
 
 THREAD = """
