@@ -38,7 +38,7 @@ class Trial:
                 await trio.sleep_forever()
             if self.ran[name] <= self.fails:
                 raise HarnessError(f"not yet: {self.ran[name]}", code="BUSY")
-            return "x" * args.get("size", 4)
+            return "x" * int(args.get("size", 4))
 
         parameters = {"size": {"type": "integer"}}
         tool = define_tool(
