@@ -1,19 +1,23 @@
 """One program's run: the host's half of the conversation, from the program's text to its end.
 
-Strategy: one task reads everything that comes from the worker, through one ``epoll`` of its three descriptors; what it
-hears is handled at once, without waiting. Each sub-call has a task of its own. A sub-call is taken in when few enough
-are under way and their values take up little enough room; until then it waits here, and a program that sends more than
-its share is not read any further.
+Strategy: one task at a time reads everything that comes from the worker, through one ``epoll`` of its three
+descriptors; what it hears is handled at once, without waiting. Who has heard a sub-call leaves the reading to another
+task and carries it out itself, there and then: the program waits for nothing but the call. Any more that came with it
+have tasks of their own. A sub-call is taken in when few enough are under way and their values take up little enough
+room; until then it waits here, and a program that sends more than its share is not read any further.
 """
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import select
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import trio
+from attrs import frozen
 
 from dsh_runtime.code_mode.interface import CodeProgram, SubReply
 from dsh_runtime.code_mode.runtime.child.wire import max_cost
@@ -37,11 +41,21 @@ from dsh_runtime.code_mode.runtime.output import Output
 from dsh_runtime.code_mode.runtime.worker import Worker
 
 _CHUNK: Final = 65_536
+_PIECES: Final = 8
 #: How many sub-calls are under way at once, and how many messages are handled before others get a turn.
 _MAX_UNDER_WAY: Final = 100
 _AT_A_TIME: Final = 64
 #: The least that is waited before the clock is looked at again, while people are asked.
 _LEAST_WAIT: Final = 0.05
+
+
+@frozen(eq=False)
+class Errand:
+    """A sub-call that has been taken in, and how it is carried out; its scope is cancelled when it is given up."""
+
+    call: SubCall
+    scope: trio.CancelScope
+    start: Callable[[], Awaitable[SubReply]]
 
 
 class Conversation:
@@ -51,9 +65,9 @@ class Conversation:
         self._worker = worker
         self._program = program
         self._config = config
+        self._outbox = Outbox(worker.channel, self._on_backlog)
         self._inbox = Inbox(config.frame_bytes)
         self._dialogue = Dialogue(config.frame_bytes, config.sub_calls, greeted=True)
-        self._outbox = Outbox(worker.channel, self._on_backlog)
         self.output = Output(worker.output, config.output_bytes)
         self._ending: Ending | None = None
         self._scope = trio.CancelScope()
@@ -62,21 +76,34 @@ class Conversation:
         self._held = 0
         self._budget = 2 * max_cost(config.frame_bytes)
         self._reading = True
+        #: Tasks that have carried a sub-call out, and are going to read when it is their turn.
+        self._readers = trio.lowlevel.ParkingLot()
+        self._own: Errand | None = None
+        self._is_hearing = False
+        self._handed_over = False
+        self._outbox.send(program_frame(program.code))
 
     def abort(self) -> None:
         """Somebody has aborted the run."""
         self._end(Stopped("aborted", "the run was aborted"))
 
     def _end(self, ending: Ending) -> None:
-        if self._ending is None:
-            self._ending = ending
-            self._scope.cancel()
+        """There is an ending: nothing runs any more, and nothing more is heard."""
+        if self._ending is not None:
+            return
+        self._ending = ending
+        if not isinstance(ending, Gone):  # that one has a last word
+            self._worker.kill()
+        self._program.bridge.close()
+        self._scope.cancel()
+        self._readers.unpark_all()
+        with contextlib.suppress(OSError, ValueError):
+            trio.lowlevel.notify_closing(self._worker.poll)
 
     async def hold(self) -> Ending:
         """Run the program to its end; when this returns, no sub-call is under way and the program is killed."""
-        self._outbox.send(program_frame(self._program.code))
-        async with trio.open_nursery() as calls:
-            self._calls = calls
+        self._context = contextvars.copy_context()
+        async with trio.open_nursery() as self._tasks:
             try:
                 await self._attend()
                 if isinstance(self._ending, Gone):
@@ -84,7 +111,10 @@ class Conversation:
             finally:
                 self._worker.kill()
                 self._waiting.clear()
-                self._program.bridge.close()
+                self._end(Stopped("aborted", "the run was cancelled"))
+                own, self._own = self._own, None
+                if own is not None:  # it has been taken in, and has to come to rest
+                    self._start(self._carry, own)
         assert self._ending is not None
         return self._ending
 
@@ -95,8 +125,44 @@ class Conversation:
             if left <= 0:
                 return self._end(Stopped("timeout", f"the program took more than {self._config.wall_time:g} s"))
             with trio.CancelScope(deadline=trio.current_time() + max(left, _LEAST_WAIT)) as self._scope:
-                while self._ending is None:
-                    await self._hear()
+                await self._until_ended()
+        return None
+
+    async def _until_ended(self) -> None:
+        """Read until there is a sub-call; from then on others do, and this task has but the clock to look at."""
+        if not self._handed_over:
+            own = await self._next_errand()
+            if own is None:
+                return
+            self._handed_over = True
+            self._start(self._serve, own)
+        await trio.sleep_forever()
+
+    async def _serve(self, own: Errand | None = None) -> None:
+        """Carry sub-calls out, one at a time, and read for the next one when it is this task's turn."""
+        task = trio.lowlevel.current_task()
+        while own is not None or (own := await self._next_errand()) is not None:
+            if not self._readers.unpark():
+                self._start(self._serve)
+            await self._carry(own)
+            if self._ending is not None:
+                return
+            own = None
+            task.context = self._context.copy()  # from the next step on: a sub-call finds nothing of another's
+            await self._readers.park()
+
+    def _start(self, function: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        """Start a task that finds nothing of a sub-call's context."""
+        self._context.run(self._tasks.start_soon, function, *arguments)
+
+    async def _next_errand(self) -> Errand | None:
+        """Read until there is a sub-call to be carried out by this task, or an ending."""
+        while self._ending is None:
+            with contextlib.suppress(trio.ClosedResourceError):  # so ``_end`` wakes who reads
+                await self._hear()
+            own, self._own = self._own, None
+            if own is not None:
+                return own
         return None
 
     async def _hear(self) -> None:
@@ -110,8 +176,12 @@ class Conversation:
                     self._outbox.flush()
                 if events & ~select.EPOLLOUT and (self._reading or events & select.EPOLLHUP):
                     self._on_channel()
-        while self._ending is None and not self._heard_all():
-            await trio.lowlevel.checkpoint()
+        self._is_hearing = True
+        try:
+            while self._ending is None and not self._heard_all():
+                await trio.lowlevel.checkpoint()
+        finally:
+            self._is_hearing = False
 
     def _on_output(self) -> None:
         self.output.read()
@@ -121,16 +191,20 @@ class Conversation:
             self._worker.poll.unregister(self.output.descriptor)
 
     def _on_channel(self) -> None:
-        try:
-            data = self._worker.channel.recv(_CHUNK)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if data:
+        """Take in what has come; of a large frame several pieces at once."""
+        for _ in range(_PIECES):
+            try:
+                data = self._worker.channel.recv(_CHUNK)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._end(Gone())
+                return
             self._inbox.feed(data)
-        else:
-            self._end(Gone())
+            if len(data) < _CHUNK:
+                return
 
     def _heard_all(self) -> bool:
         """Handle some of the messages that have come; whether that was all of them."""
@@ -165,17 +239,22 @@ class Conversation:
             and self._outbox.backlog <= self._budget
             and self._ending is None
         ):
-            call = self._waiting.popleft()
-            scope = self._under_way[call.id] = trio.CancelScope()
-            start = self._program.bridge.enter(call.name, call.arguments)
-            self._calls.start_soon(self._carry, call, scope, start)
+            self._take_in(self._waiting.popleft())
         self._watch_channel()
 
-    async def _carry(self, call: SubCall, scope: trio.CancelScope, start: Callable[[], Awaitable[SubReply]]) -> None:
-        reply: SubReply | None = None
+    def _take_in(self, call: SubCall) -> None:
+        scope = self._under_way[call.id] = trio.CancelScope()
+        errand = Errand(call, scope, self._program.bridge.enter(call.name, call.arguments))
+        if self._is_hearing and self._own is None:
+            self._own = errand
+        else:
+            self._start(self._carry, errand)
+
+    async def _carry(self, errand: Errand) -> None:
+        call, reply = errand.call, None
         try:
-            with scope:
-                reply = await start()
+            with errand.scope:
+                reply = await errand.start()
         finally:
             del self._under_way[call.id]
             self._held -= call.cost

@@ -15,7 +15,7 @@ from dsh_hookspecs import JsonValue, JsonValueError
 from dsh_runtime.code_mode.interface import SubReply
 from dsh_runtime.code_mode.runtime.child.values import collection_paused
 from dsh_runtime.code_mode.runtime.child.wire import HEADER, MAX_DEPTH, MAX_NAME, cost, framed, max_cost
-from dsh_runtime.values.snapshot import snapshot_json
+from dsh_runtime.code_mode.runtime.parsed import freeze_parsed
 
 _MAX_REASON: Final = 10_000
 _MAX_TRACE: Final = 100_000
@@ -128,27 +128,27 @@ class Dialogue:
     def _message(self, body: bytes, price: int) -> Message:
         match _parsed(body):
             case ["call", int(number), str(name), arguments] if self._ready:
-                return self._sub_call(number, name, arguments, price)
+                return self._sub_call(number, name, arguments, body, price)
             case ["cancel", int(number)] if self._ready:
                 return self._cancel(number)
             case ["return", value] if self._ready:
-                return Returned(_checked(value))
+                return Returned(_checked(value, body))
             case ["fail", "exception" | "memory" as kind, str(message), str(trace)] if self._ready:
-                return Failed(cast(Any, kind), _text(message, _MAX_REASON), _text(trace, _MAX_TRACE))
+                return Failed(cast(Any, kind), _text(message, _MAX_REASON, body), _text(trace, _MAX_TRACE, body))
             case ["ready", notes] if not self._ready:
                 self._ready = True
-                return Ready(_checked(notes))
+                return Ready(_checked(notes, body))
             case ["unfit", str(reason)] if not self._ready:
-                return Unfit(_text(reason, _MAX_REASON))
+                return Unfit(_text(reason, _MAX_REASON, body))
         raise Violation("it sent a frame that is no message, or not one that was due")
 
-    def _sub_call(self, number: int, name: str, arguments: object, price: int) -> SubCall:
+    def _sub_call(self, number: int, name: str, arguments: object, body: bytes, price: int) -> SubCall:
         if type(number) is not int or number != self._calls + 1:
             raise Violation(f"it sent a sub-call with a forged id, {number}; the next one is {self._calls + 1}")
         if number > self._sub_calls:
             raise Violation(f"it sent more than {self._sub_calls:,} sub-calls, without counting them itself")
         self._calls = number
-        return SubCall(number, _text(name, MAX_NAME), _checked(arguments), price)
+        return SubCall(number, _text(name, MAX_NAME, body), _checked(arguments, body), price)
 
     def _cancel(self, number: int) -> GivenUp:
         if type(number) is not int or not 0 < number <= self._calls or number in self._given_up:
@@ -176,17 +176,17 @@ def _parsed(body: bytes) -> object:
     return value
 
 
-def _checked(value: object) -> JsonValue:
+def _checked(value: object, body: bytes) -> JsonValue:
     try:
-        return snapshot_json(value, max_depth=MAX_DEPTH)
+        return freeze_parsed(value, body, MAX_DEPTH)
     except JsonValueError as error:
         raise Violation(f"it sent a value that is no lossless JSON: {error}") from None
 
 
-def _text(text: str, most: int) -> str:
+def _text(text: str, most: int, body: bytes) -> str:
     if len(text) > most:
         raise Violation(f"it sent a text of {len(text):,} characters where at most {most:,} are due")
-    _checked(text)
+    _checked(text, body)
     return text
 
 

@@ -122,19 +122,19 @@ class Worker:
                 self.hear_warden()
 
     def kill(self) -> None:
-        """Let the program do nothing more, from now on; and the warden bring the rest to an end."""
+        """Let the program's process do nothing more, from now on. The warden, which sees its end, ends the rest."""
         if self._killed:
             return
         self._killed = True
         if self.process is not None:
             with contextlib.suppress(OSError):
                 signal.pidfd_send_signal(self.process, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            self.control.shutdown(socket.SHUT_WR)
 
     async def rest(self) -> None:
         """Kill what there is, and wait until nothing of it is left."""
         self.kill()
+        with contextlib.suppress(OSError):
+            self.control.shutdown(socket.SHUT_WR)  # the order to the warden
         with trio.CancelScope(shield=True):
             with trio.move_on_after(_REST_SECONDS):
                 while not self._control_ended:

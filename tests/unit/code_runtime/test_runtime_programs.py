@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 from typing import Any
 
 import pytest
@@ -130,6 +131,52 @@ async def test_calls_under_way_at_the_end_come_to_rest_before_the_result() -> No
     outcome = await run_one(code, bridge)
     assert outcome.result == 1
     assert (len(bridge.entered), bridge.finished) == (2, 2)
+
+
+async def test_whatever_else_a_program_does_goes_on_beside_calls_that_come_back_at_once() -> None:
+    code = """
+import asyncio, os, threading
+seen = set()
+def note(name): seen.add(name)
+async def task():
+    await asyncio.sleep(0)
+    note("task")
+loop = asyncio.get_running_loop()
+reading, writing = os.pipe()
+os.write(writing, b"x")
+loop.add_reader(reading, note, "descriptor")
+threading.Thread(target=loop.call_soon_threadsafe, args=(note, "thread")).start()
+loop.create_task(task())
+loop.call_later(0.01, note, "timer")
+for _ in range(100_000):
+    await tools.echo({})
+    if len(seen) == 4: break
+try:
+    async with asyncio.timeout(0.05):
+        while True: await tools.echo({})
+except TimeoutError:
+    note("timeout")
+return sorted(seen)
+"""
+    expected = ["descriptor", "task", "thread", "timeout", "timer"]
+    assert (await run_one(code, sub_calls=1_000_000)).result == expected
+
+
+async def test_a_call_finds_nothing_of_the_context_of_another() -> None:
+    variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable", default=0)
+
+    async def count(arguments: Any) -> int:
+        before = variable.get()
+        variable.set(before + 1)
+        await trio.lowlevel.checkpoint()
+        return before
+
+    code = """
+import asyncio
+one_by_one = [await tools.count({}) for _ in range(20)]
+return one_by_one + await asyncio.gather(*(tools.count({}) for _ in range(200)))
+"""
+    assert (await run_one(code, Recorder(count=count))).result == [0] * 220
 
 
 async def test_names_are_seen_by_functions_classes_and_comprehensions() -> None:

@@ -11,6 +11,9 @@ from .channel import Channel
 from .values import encode
 from .wire import MAX_NAME
 
+#: Every so many calls the event loop gets its turn, whatever it has to do.
+_GIVE_WAY = 16
+
 
 class ToolCallError(Exception):
     """A tool failed, or was not allowed to run. ``name`` and ``code`` are those of the failure, where it has any."""
@@ -56,11 +59,18 @@ class Calls:
         future = self._waiting[number] = self._loop.create_future()
         self._channel.listen()
         self._channel.send(body)
+        if number % _GIVE_WAY and self._is_all_there_is():
+            self._channel.wait_briefly()
         try:
             return await future
         finally:
             if self._waiting.pop(number, None) is not None:  # given up on
                 self._channel.send(b'["cancel",%d]' % number)
+
+    def _is_all_there_is(self) -> bool:
+        """Whether nothing else of the program could go on meanwhile: no other task that is ready, and no timer."""
+        loop: Any = self._loop
+        return not getattr(loop, "_ready", True) and not getattr(loop, "_scheduled", True)
 
     def heard(self, message: list[Any]) -> None:
         """The host says what became of a sub-call."""
