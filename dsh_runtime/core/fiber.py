@@ -263,7 +263,7 @@ class Fiber:
         if apply is None:
             return
         args = (self.ctx, self.settings) if self.spec.apply_takes_config else (self.ctx,)
-        outcome = apply(*args)
+        outcome = _applied(apply, args)
         if inspect.isawaitable(outcome):
             outcome = await outcome
         if inspect.isgenerator(outcome):
@@ -462,6 +462,14 @@ class Wish:
     async def _run(self) -> None:
         self._fiber._check_not_own(self._what)
         await self._wait()
+
+
+def _applied(apply: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Call ``apply``. Its ``GeneratorExit`` is an error like any other; what comes of an ``await`` may be trio's."""
+    try:
+        return apply(*args)
+    except GeneratorExit as error:
+        raise PluginError("apply() raised GeneratorExit").with_traceback(error.__traceback__) from error
 
 
 def _lineage(fiber: Fiber | None) -> Iterator[Fiber]:

@@ -43,7 +43,7 @@ def read_plugin(source: Any) -> PluginSpec:
     hooks = _hooks_of(source)
     if apply is None and not hooks:
         raise PluginError(
-            f"{source!r:.200} is no plugin: it has neither apply(ctx) nor @hookimpl functions; "
+            f"{_told(source)} is no plugin: it has neither apply(ctx) nor @hookimpl functions; "
             "give a module or object with one of them, or a function apply(ctx)"
         )
     _check_version(source, name)
@@ -58,6 +58,12 @@ def read_plugin(source: Any) -> PluginSpec:
         reload_policy=_reload_policy_of(source, name),
         provides=_provides_of(source, name),
     )
+
+
+def _told(source: Any) -> str:
+    """An object as a message names it; a module is known by its file."""
+    file = getattr(source, "__file__", None) if isinstance(source, ModuleType) else None
+    return f"module '{file}'" if file is not None else f"{source!r:.200}"
 
 
 def _name_of(source: Any) -> str:

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import logging
+import re
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -96,6 +98,26 @@ async def test_the_refusal_of_an_object_says_what_it_is_and_what_to_give(root: C
         PluginError, match=r"3 is no plugin: it has neither apply\(ctx\) nor @hookimpl .*; give a module"
     ):
         root.plugin(3)
+
+
+async def test_a_module_that_is_no_plugin_is_named_by_its_file(root: Context, tmp_path: Path) -> None:
+    module = ModuleType("some_internal_name")
+    module.__file__ = str(tmp_path / "notes.py")
+    with pytest.raises(PluginError, match=rf"^module '{re.escape(module.__file__)}' is no plugin"):
+        root.plugin(module)
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), GeneratorExit(), BaseException("of its own")], ids=repr)
+async def test_whatever_an_apply_raises_fails_its_fiber_alone(root: Context, raised: BaseException) -> None:
+    def failing(ctx: Context) -> None:
+        raise raised
+
+    fiber, other = root.plugin(failing), root.plugin(lambda ctx: None)
+    with pytest.raises(BaseException) as caught:
+        await fiber.wait()
+    assert raised in (caught.value, caught.value.__cause__)
+    await other.wait()
+    assert (fiber.state, other.state) == (State.FAILED, State.ACTIVE)
 
 
 async def test_a_class_whose_apply_is_a_method_is_refused_with_the_advice_to_make_an_instance(root: Context) -> None:

@@ -122,6 +122,7 @@ BAD_EDITS = {
     "no TOML": "[[plugin]\n",
     "an unknown key": NO_LOG + '[[plugin]]\nid = "a"\nuze = "./a.py"\n',
     "a bad setting": "[host]\nthreads = 0\n",
+    "nothing at all": "\n",
 }
 
 

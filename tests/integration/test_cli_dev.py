@@ -255,6 +255,21 @@ def test_the_config_is_watched_too(dev: Start, tmp_path: Path) -> None:
     assert "dsh.toml:1: hots:" in running.until("error: ")[-1]
 
 
+def test_a_config_that_is_emptied_or_deleted_unloads_nothing(dev: Start, tmp_path: Path) -> None:
+    """It is a save that is half done, or a mistake: policy stays, and what comes back is taken up."""
+    (tmp_path / "hello.py").write_text(hello("Hello"))
+    config = '[[plugin]]\nid = "gate"\nuse = "permission-gate"\nconfig = { default = "deny" }\n'
+    (tmp_path / "dsh.toml").write_text(config)
+    running = dev("hello.py", *CALL)
+    assert "by default: no rule covers this call" in running.until("call ")[-1]
+    for spoil, told in ((lambda file: file.write_text(""), "the file is empty"), (Path.unlink, "does not exist")):
+        spoil(tmp_path / "dsh.toml")
+        assert told in running.until("the config is not in force")[-1]
+        assert "by default: no rule covers this call" in running.until("call ")[-1]
+    (tmp_path / "dsh.toml").write_text(config.replace("deny", "allow"))
+    assert running.until("Hello")[-1] == "call hello name=Ada: Hello, Ada!"
+
+
 def test_programs_read_a_document_a_line(dev: Start, tmp_path: Path) -> None:
     """With ``--output json``."""
     (tmp_path / "hello.py").write_text(hello("Hello"))

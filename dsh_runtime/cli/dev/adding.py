@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from dsh_runtime.cli.dev.target import DevTarget
 
 
-def dev_config(explicit: str | None, target: DevTarget | None) -> HostConfig:
-    """The config, read afresh; raises ``ConfigError``. Beside a plugin that is worked on, there need not be one."""
-    config = load_config(_file(explicit, needed=target is None) or {})
+def dev_config(file: Path | None, target: DevTarget | None) -> HostConfig:
+    """The config, read afresh; raises ``ConfigError``."""
+    config = load_config(file or {})
     if target is not None:
         config = with_target(config, target)
     # Pins are for what is shipped; what is worked on is what they would refuse.
@@ -42,11 +42,11 @@ def with_target(config: HostConfig, target: DevTarget) -> HostConfig:
     return evolve(config, rows=tuple(rows))
 
 
-def _file(explicit: str | None, *, needed: bool) -> Path | None:
-    """The config file; where none is needed, one that stands in the current folder."""
+def find_file(explicit: str | None, target: DevTarget | None) -> Path | None:
+    """The config file; beside a plugin that is worked on, there need not be one."""
     if explicit is not None:
         return find_config(explicit)
-    if needed:
+    if target is None:
         try:
             return find_config()
         except ConfigError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import stat
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,7 +55,7 @@ def folders_below(folder: Path) -> tuple[list[Path], bool]:
 def _project_table(folder: Path) -> dict[str, Any]:
     file = folder / "pyproject.toml"
     try:
-        if file.stat().st_size > MAX_BYTES:
+        if not _can_be_read(file):
             return {}
         project = tomllib.loads(file.read_text("utf-8")).get("project")
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
@@ -62,10 +63,16 @@ def _project_table(folder: Path) -> dict[str, Any]:
     return project if isinstance(project, dict) else {}
 
 
+def _can_be_read(file: Path) -> bool:
+    """Whether it is a file of ordinary size; to read a pipe would wait for whoever writes it."""
+    found = file.stat()
+    return stat.S_ISREG(found.st_mode) and found.st_size <= MAX_BYTES
+
+
 def _looks_like_plugin(file: Path) -> bool:
     """Whether a module defines ``apply``, a hook or a service at its top."""
     try:
-        if file.stat().st_size > MAX_BYTES:
+        if not _can_be_read(file):
             return False
         tree = ast.parse(file.read_bytes())
     except SyntaxError:

@@ -37,6 +37,8 @@ def find_target(path: str | None, *, here: Path) -> DevTarget | None:
     """The plugin at a path; without one the project in the current folder, if it is one."""
     if path is None:
         return _project(here, entry_points(here)) if entry_points(here) else None
+    if not path:
+        raise CliError("PATH is empty; give the file or folder of a plugin, or its name")
     place, attr = _split(path)
     absolute = Path(os.path.abspath(place))
     if absolute.is_dir():
@@ -54,6 +56,8 @@ def _split(path: str) -> tuple[str, str | None]:
 
 def _file(file: Path, attr: str | None) -> DevTarget:
     if not file.is_file():
+        if file.exists():
+            raise CliError(f"'{file}' is no regular file; give the file or folder of a plugin, or its name")
         raise CliError(f"there is no file or folder '{file}'; give the file or folder of a plugin, or its name")
     if file.suffix != ".py":
         raise CliError(f"'{file}' is no Python file; give the file or folder of a plugin, or its name")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from dsh_runtime.cli.dev.adding import dev_config
+from dsh_runtime.cli.dev.adding import dev_config, find_file
 from dsh_runtime.cli.dev.board import Board
 from dsh_runtime.cli.dev.calls import Outcome, RepeatedCalls, WantedCall
 from dsh_runtime.cli.dev.plain import JsonView, PlainView, View
@@ -39,9 +39,10 @@ async def work(
         sys.path[:0] = [str(root) for root in target.roots if str(root) not in sys.path]
     with logging_to_stderr(options.verbosity) as log, contextlib.redirect_stdout(sys.stderr), telling_problems():
         log.addFilter(_is_not_shown)
-        config = dev_config(options.config, target)
-        async with open_host(config, strict=False, watchdog=True) as host:
-            host.reload.read_config = lambda: dev_config(options.config, target)
+        file = find_file(options.config, target)
+        async with open_host(dev_config(file, target), strict=False, watchdog=True) as host:
+            # The same file as at the start, also when it is gone: without it, policy would be.
+            host.reload.read_config = lambda: dev_config(file, target)
             await _Work(interruption, output, host, target, calls, log).run()
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import trio
 from attrs import define, evolve, field
 
 from dsh_runtime.core.fiber import Fiber
-from dsh_runtime.loader.errors import ConfigProblem, LoaderError, did_you_mean
+from dsh_runtime.loader.errors import ConfigProblem, LoaderError, Location, did_you_mean
 from dsh_runtime.loader.host import LoadedPlugin
 from dsh_runtime.loader.model import HostConfig
 from dsh_runtime.loader.ownership import is_host
@@ -30,6 +31,8 @@ from .transaction import Transaction
 if TYPE_CHECKING:
     from .reloader import Reloader
     from .wishes import Wish
+
+EMPTIED: Final = "the file is empty, which would unload every plugin; to have that, leave a comment in it"
 
 
 @define(eq=False)
@@ -95,6 +98,9 @@ class Attempt:
             new = reloader.read_config()
         except LoaderError as error:
             self.problems += error.problems
+            return None
+        if _is_emptied(host.config):
+            self.problems.append(ConfigProblem((), EMPTIED, Location(host.config.sources[-1], 1)))
             return None
         if new.pins is not None:
             self.problems += stray_pins(new)
@@ -251,6 +257,16 @@ class Attempt:
             removed=tuple(self._edit.removed) if self._edit is not None else (),
             problems=tuple(self.problems),
         )
+
+
+def _is_emptied(config: HostConfig) -> bool:
+    """Whether nothing at all is left in the file of a config that had plugins: a save that is half done, or lost."""
+    if not config.sources or all(row.origin is None for row in config.rows):
+        return False
+    try:
+        return not Path(config.sources[-1]).read_bytes().strip()
+    except OSError:
+        return False
 
 
 def _may_be_hosts(path: str) -> bool:

@@ -17,7 +17,7 @@ from attrs import field, frozen
 
 from .graph import ModuleGraph
 
-RETRIED: Final = "its last reload failed"
+RETRIED: Final = "the version before could not be loaded"
 
 
 @frozen

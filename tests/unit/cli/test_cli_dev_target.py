@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dsh_runtime.cli.dev.adding import dev_config, with_target
+from dsh_runtime.cli.dev.adding import dev_config, find_file, with_target
 from dsh_runtime.cli.dev.board import Board
 from dsh_runtime.cli.dev.calls import read_calls
 from dsh_runtime.cli.dev.project import MAX_FOLDERS, folders_below, plugin_files
@@ -20,6 +21,8 @@ from dsh_runtime.loader.load import load_config
 from dsh_runtime.loader.reload.report import Kept, Reloaded, ReloadReport
 
 Write = Callable[[str, str], Path]
+
+WITH_PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 
 PLUGIN = "def apply(ctx): pass\n"
 PROJECT = '[project.entry-points."dsh.plugins"]\ncount = "my_count:plugin"\n'
@@ -118,6 +121,9 @@ def test_an_installed_plugin_by_entry_point_and_by_wheel(folder: Path) -> None:
         ("gone.py", "there is no file or folder"),
         ("./gone", "there is no file or folder"),
         ("notes.txt", "is no Python file"),
+        ("", "PATH is empty"),
+        pytest.param("pipe.py", "is no regular file", marks=WITH_PIPES),
+        pytest.param("pipes", "holds no plugin", marks=WITH_PIPES),
         ("empty", "holds no plugin: .* begin one with 'dsh-run new NAME'"),
         ("several", r"holds several plugins \(a.py, b.py\); name one"),
         ("greeet", "there is no file, folder or installed plugin 'greeet'; .*did you mean 'greet'?"),
@@ -127,8 +133,11 @@ def test_an_installed_plugin_by_entry_point_and_by_wheel(folder: Path) -> None:
 def test_what_is_no_plugin_is_told_in_one_line(folder: Path, path: str, says: str) -> None:
     """With what to do."""
     (folder / "notes.txt").write_text("")
-    for name in ("empty", "several", "odd-name"):
+    for name in ("empty", "several", "odd-name", "pipes"):
         (folder / name).mkdir()
+    if hasattr(os, "mkfifo"):
+        for pipe in ("pipe.py", "pipes/pipe.py", "pipes/pyproject.toml"):
+            os.mkfifo(folder / pipe)
     (folder / "several" / "a.py").write_text(PLUGIN)
     (folder / "several" / "b.py").write_text(PLUGIN)
     (folder / "odd-name" / "__init__.py").write_text(PLUGIN)
@@ -187,7 +196,7 @@ def test_a_row_that_names_the_same_file_otherwise(folder: Path) -> None:
 def test_the_config_is_made_for_somebody_who_works(folder: Path) -> None:
     """Nothing is pinned, and the command does the reloading itself."""
     (folder / "dsh.toml").write_text('[host]\nreload = true\n[[plugin]]\nid = "greet"\nuse = "greet"\n')
-    config = dev_config(None, None)
+    config = dev_config(find_file(None, None), None)
     assert (config.host.reload, config.pins) == (False, None)
 
 
@@ -195,7 +204,7 @@ def test_without_config_and_path_both_are_offered(folder: Path, monkeypatch: pyt
     """One line."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "none"))
     with pytest.raises(CliError, match=r"no config file found; .*; or give the path of a plugin: dsh-run dev PATH"):
-        dev_config(None, None)
+        find_file(None, None)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "x 'y", "greet Ada"])
