@@ -16,7 +16,7 @@ import trio
 from dsh_hookspecs import HarnessError
 from dsh_plugin_mcp_server._http.origins import host_allowed, is_loopback, origin_allowed
 from dsh_plugin_mcp_server._http.tokens import TokenFileError, parse_tokens
-from http_kit import MODERN, PATIENCE, hello, modern, serving
+from http_kit import MODERN, PATIENCE, Served, hello, modern, serving
 
 DSH_RUN = Path(sys.executable).with_name("dsh-run")
 
@@ -156,6 +156,137 @@ async def test_somebody_elses_session_is_not_there(tmp_path: Path) -> None:
         assert (await served.post(ping, one, mcp_session_id=session)).status_code == 200
 
 
+# Sessions with a handshake
+
+
+async def greeted(served: Served, token: str | None = None, **capabilities: Any) -> dict[str, str]:
+    """A session that is open; the headers that name it."""
+    hands = hello()
+    hands["params"]["capabilities"] = capabilities
+    session = (await served.post(hands, token)).headers["mcp-session-id"]
+    await served.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, token, mcp_session_id=session)
+    return {"mcp_session_id": session}
+
+
+def calling(name: str, request_id: Any = 7, **arguments: Any) -> dict[str, Any]:
+    """A call of a tool."""
+    params = {"name": name, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params}
+
+
+async def test_a_result_over_http_goes_out_as_it_is(tmp_path: Path) -> None:
+    given = {"z": 1, "a": 10**30, "none": None, "f": 1.0}
+    async with serving(tmp_path) as (served, _):
+        session = await greeted(served)
+        answer = (await served.post(calling("echo", **given), **session)).json()
+        assert json.dumps(answer["result"]["structuredContent"]) == json.dumps(given)
+
+
+async def test_an_id_that_is_in_use_is_refused_and_the_first_request_is_answered(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (served, _), trio.open_nursery() as nursery:
+        session = await greeted(served)
+        nursery.start_soon(lambda: served.post(calling("wait"), **session))
+        await served.tools.has_begun()
+        assert (await served.post(calling("echo"), **session)).status_code == 400
+        assert (await served.post(calling("echo", "7x"), **session)).json()["id"] == "7x"
+        await served.post(cancelling(7), **session)
+
+
+def cancelling(request_id: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}}
+
+
+async def test_a_request_that_is_cancelled_is_not_left_open(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (served, _), trio.open_nursery() as nursery:
+        session = await greeted(served)
+        answers: list[Any] = []
+
+        async def ask() -> None:
+            answers.append((await served.post(calling("wait"), **session)).json())
+
+        nursery.start_soon(ask)
+        await served.tools.has_begun()
+        assert (await served.post(cancelling(7), **session)).status_code == 202
+    assert answers[0]["error"]["message"] == "Request cancelled"
+    assert served.tools.seen[0][2] == "ABORTED"
+
+
+async def test_a_client_that_goes_away_does_not_cancel_its_request(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (served, _), trio.open_nursery() as nursery:
+        session = await greeted(served)
+        async with trio.open_nursery() as client:
+            client.start_soon(lambda: served.post(calling("wait"), **session))
+            await served.tools.has_begun()
+            client.cancel_scope.cancel()
+        assert (await served.post(calling("echo", 8), **session)).status_code == 200
+        assert not [seen for seen in served.tools.seen if seen[0] == "wait"]
+        await served.post(cancelling(7), **session)
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_concerns_no_request_comes_on_the_standing_stream_of_which_there_is_one(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (served, _), httpx2.AsyncClient(trust_env=False) as http:
+        session = await greeted(served)
+        headers = served.headers(**session)
+        async with http.stream("GET", served.url, headers=headers) as stream:
+            assert stream.headers["content-type"].startswith("text/event-stream")
+            assert (await http.get(served.url, headers=headers)).status_code == 409
+            definition = served.tools.ctx.tools.get("echo")
+            served.tools.ctx.tools.register(type(definition)(**{**_parts(definition), "name": "later"}))
+            with trio.fail_after(PATIENCE):
+                lines = [line async for line in _until(stream.aiter_lines(), "data:")]
+            assert json.loads(lines[-1][5:])["method"] == "notifications/tools/list_changed"
+
+
+async def _until(lines: Any, start: str) -> Any:
+    async for line in lines:
+        yield line
+        if line.startswith(start):
+            return
+
+
+async def test_a_session_that_has_ended_is_not_there(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (served, _), httpx2.AsyncClient(trust_env=False) as http:
+        session = await greeted(served)
+        headers = served.headers(**session)
+        assert (await http.delete(served.url, headers=headers)).status_code == 204
+        assert (await http.delete(served.url, headers=headers)).status_code == 404
+        assert (await served.post(calling("echo"), **session)).status_code == 404
+
+
+async def test_a_session_that_ends_answers_what_it_was_asked(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (served, _), httpx2.AsyncClient(trust_env=False) as http:
+        session = await greeted(served)
+        statuses: list[int] = []
+
+        async def ask() -> None:
+            statuses.append((await served.post(calling("wait"), **session)).status_code)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await served.tools.has_begun()
+            await http.delete(served.url, headers=served.headers(**session))
+        assert statuses == [404]
+        assert served.tools.seen[0][2] == "ABORTED"
+
+
+async def test_a_users_answer_comes_as_a_message_of_the_session(tmp_path: Path) -> None:
+    ask = {"id": "gate", "use": "permission-gate", "config": {"default": "ask"}}
+    async with serving(tmp_path, rows=[ask]) as (served, _), httpx2.AsyncClient(trust_env=False) as http:
+        session = await greeted(served, elicitation={})
+        headers, content = served.headers(**session), json.dumps(calling("echo", a=1))
+        with trio.fail_after(PATIENCE):
+            async with http.stream("POST", served.url, content=content, headers=headers) as stream:
+                lines = stream.aiter_lines()
+                question = json.loads([line async for line in _until(lines, "data:")][-1][5:])
+                assert question["method"] == "elicitation/create"
+                said = {"action": "accept", "content": {"decision": "allow once"}}
+                answer = {"jsonrpc": "2.0", "id": question["id"], "result": said}
+                assert (await served.post(answer, **session)).status_code == 202
+                result = json.loads([line async for line in _until(lines, "data:")][-1][5:])
+    assert result["result"]["structuredContent"] == {"a": 1}
+
+
 async def test_ids_and_progress_of_one_client_do_not_reach_another(tmp_path: Path) -> None:
     async with serving(tmp_path, ("one",)) as (served, (token,)):
         request = modern("tools/call", "same", name="steps", arguments={}, _meta={"progressToken": "mine"})
@@ -252,15 +383,17 @@ async def test_a_request_that_is_none_is_refused(
         assert (await served.post(hello())).status_code == 200
 
 
-async def test_sessions_are_bounded_and_end_when_they_are_not_used(tmp_path: Path) -> None:
-    async with serving(tmp_path, ("one", "two"), max_sessions=3, max_sessions_per_client=2, session_timeout=0.5) as (
-        served,
-        (one, two),
-    ):
+async def test_sessions_are_bounded(tmp_path: Path) -> None:
+    async with serving(tmp_path, ("one", "two"), max_sessions=3, max_sessions_per_client=2) as (served, (one, two)):
         assert [(await served.post(hello(), one)).status_code for _ in range(3)] == [200, 200, 429]
         assert [(await served.post(hello(), two)).status_code for _ in range(2)] == [200, 503]
+
+
+async def test_a_session_that_is_not_used_ends(tmp_path: Path) -> None:
+    async with serving(tmp_path, max_sessions=1, session_timeout=0.2) as (served, _):
+        assert (await served.post(hello())).status_code == 200
         with trio.fail_after(PATIENCE):
-            while (await served.post(hello(), one)).status_code != 200:  # noqa: ASYNC110 - time makes it so
+            while (await served.post(hello())).status_code != 200:  # noqa: ASYNC110 - time makes it so
                 await trio.sleep(0.05)
 
 

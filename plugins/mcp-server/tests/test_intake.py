@@ -52,7 +52,7 @@ class Full:
 
 def intake(sent: Sent, full: Full, start: Callable[..., None], most: int, ended: list[str]) -> Intake:
     backlog = Backlog(most, 1000)
-    outlet = Outlet(full, backlog, lambda: ended.append("broken"))
+    outlet = Outlet(Transport(sent, full), backlog, lambda: ended.append("broken"))
     return Intake(Transport(sent, full), backlog, outlet, lambda _: None, lambda: ended.append("left"), start)
 
 

@@ -128,3 +128,4 @@ class Intake(ClosingStream):
 
     async def _settle(self, request_id: RequestId) -> None:
         self._backlog.settle(request_id)
+        self._transport.unanswered(request_id)

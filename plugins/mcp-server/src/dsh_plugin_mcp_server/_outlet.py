@@ -9,14 +9,15 @@ from mcp.shared.message import SessionMessage
 from mcp_types import ErrorData, JSONRPCError, JSONRPCResponse, RequestId
 
 from dsh_plugin_mcp_server._backlog import Backlog
-from dsh_plugin_mcp_server._streams import ClosingStream, WriteStream
+from dsh_plugin_mcp_server._streams import ClosingStream, Transport
 
 
 class Outlet(ClosingStream):
     """The stream that the SDK's server writes. An answer settles its request; a broken pipe ends the session."""
 
-    def __init__(self, write: WriteStream, backlog: Backlog, on_broken: Callable[[], None]) -> None:
-        self._write = write
+    def __init__(self, transport: Transport, backlog: Backlog, on_broken: Callable[[], None]) -> None:
+        self._write = transport.write
+        self._unanswered = transport.unanswered
         self._backlog = backlog
         self._on_broken = on_broken
         self._closed = False
@@ -28,7 +29,9 @@ class Outlet(ClosingStream):
             await self._send(item)
             return
         try:
-            if not self._backlog.is_cancelled(message.id):
+            if self._backlog.is_cancelled(message.id):
+                self._unanswered(message.id)
+            else:
                 await self._send(item)
         finally:
             self._backlog.settle(message.id)

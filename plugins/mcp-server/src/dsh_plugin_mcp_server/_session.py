@@ -69,7 +69,7 @@ class _Session:
         self._server = _make_server(config, self._bus)
         self._methods = _make_methods(ctx, scope.key, self._calls, record, self._start, config)
         self._methods.install(self._server)
-        self._outlet = Outlet(transport.write, backlog, self._hang_up)
+        self._outlet = Outlet(transport, backlog, self._hang_up)
         self._intake = Intake(transport, backlog, self._outlet, self._calls.cancel, self._leave, self._start)
         self._serving = trio.CancelScope()
         self._left = trio.Event()

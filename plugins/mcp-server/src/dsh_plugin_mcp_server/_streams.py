@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 from attrs import frozen
 from mcp.shared.message import SessionMessage
+from mcp_types import RequestId
 
 
 class ReadStream(Protocol):
@@ -32,14 +33,21 @@ def _nothing() -> None:
     return None
 
 
+def _no_matter(request_id: RequestId) -> None:
+    return None
+
+
 @frozen
 class Transport:
-    """``hung_up`` tells whether the client has left while nothing is read; ``give_up`` ends a write that is stuck."""
+    """``hung_up`` tells whether the client has left while nothing is read; ``give_up`` ends a write that is stuck;
+    ``unanswered`` hears of requests that will not be answered.
+    """
 
     read: ReadStream
     write: WriteStream
     hung_up: Callable[[], bool] = _never
     give_up: Callable[[], None] = _nothing
+    unanswered: Callable[[RequestId], None] = _no_matter
 
 
 class ClosingStream:

@@ -18,7 +18,8 @@ from dsh_plugin_mcp_server._config import Config
 from dsh_plugin_mcp_server._http.body import BodyRefusedError, DisconnectedError, read_body
 from dsh_plugin_mcp_server._http.clients import ANYBODY, Client, Clients
 from dsh_plugin_mcp_server._http.modern import Modern
-from dsh_plugin_mcp_server._http.origins import host_allowed, origin_allowed
+from dsh_plugin_mcp_server._http.origins import host_allowed, negotiate, origin_allowed
+from dsh_plugin_mcp_server._http.refusals import Refusals
 from dsh_plugin_mcp_server._http.replies import Receive, Send, header, send_bytes, send_error
 from dsh_plugin_mcp_server._http.sessions import Sessions
 from dsh_plugin_mcp_server._http.tokens import TokenFile
@@ -47,6 +48,7 @@ class App:
     _sessions: Sessions
     _modern: Modern
     stopping: bool = field(default=False, init=False)
+    _refusals: Refusals = field(factory=Refusals, init=False)
     _serving: int = field(default=0, init=False)
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -86,36 +88,39 @@ class App:
         return None
 
     async def _mcp(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        send = self._refusals.noting(scope, send)
         try:
             client = self._admit(scope)
-            limits = self._config
-            body = b""
-            if scope["method"] == "POST":
-                body = await read_body(scope, receive, limits.max_message_bytes, limits.http.body_timeout)
         except _RefusedError as refused:
-            _log.warning("refused a request of %s: %s", _peer(scope), refused)
             await send_error(send, refused.status, str(refused), headers=refused.headers)
             return
-        except BodyRefusedError as refused:
-            _log.warning("refused a request of %s: %s", _peer(scope), refused)
-            await send_error(send, refused.status, str(refused), headers=[(b"connection", b"close")])
-            return
-        except DisconnectedError:
-            return
-        await self._serve(client, scope, body, receive, send)
-
-    async def _serve(self, client: Client, scope: Mapping[str, Any], body: bytes, receive: Receive, send: Send) -> None:
         self._serving += 1
         try:
-            version = header(scope, _VERSION)
-            handshake = version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
-            part = self._sessions if handshake else self._modern
-            await part.answer(client, scope, body, receive, send)
+            await self._serve(client, scope, await self._body(scope, receive), receive, send)
+        except BodyRefusedError as refused:
+            await send_error(send, refused.status, str(refused), headers=[(b"connection", b"close")])
+        except DisconnectedError:
+            return
         except Exception:
             _log.exception("answering a request of an MCP client failed")
             await send_error(send, 500, "Internal error: the host's log says why", code=INTERNAL_ERROR)
         finally:
             self._serving -= 1
+
+    async def _body(self, scope: Mapping[str, Any], receive: Receive) -> bytes:
+        if scope["method"] != "POST":
+            return b""
+        return await read_body(scope, receive, self._config.max_message_bytes, self._config.http.body_timeout)
+
+    async def _serve(self, client: Client, scope: Mapping[str, Any], body: bytes, receive: Receive, send: Send) -> None:
+        refusal = negotiate(scope)
+        if refusal is not None:
+            await send_error(send, *refusal)
+            return
+        version = header(scope, _VERSION)
+        handshake = version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
+        part = self._sessions if handshake else self._modern
+        await part.answer(client, scope, body, receive, send)
 
     def _admit(self, scope: Mapping[str, Any]) -> Client:
         """Whose request this is; :class:`_RefusedError` if it is not to be served."""
@@ -148,11 +153,6 @@ class App:
         except HarnessError as error:
             _log.error("nobody is let in: %s", error)
             raise _RefusedError(503, "the server cannot tell who may come in; its log says why") from error
-
-
-def _peer(scope: Mapping[str, Any]) -> str:
-    client = scope.get("client")
-    return f"{client[0]}:{client[1]}" if client else "an unknown address"
 
 
 async def _live(receive: Receive, send: Send) -> None:

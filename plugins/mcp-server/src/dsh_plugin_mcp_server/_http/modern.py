@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import anyio
-import trio
 from attrs import define, field
 from dsh_hookspecs import Context
 from mcp.shared.inbound import (
@@ -21,18 +20,15 @@ from mcp.shared.inbound import (
     unsupported_protocol_version_rejection,
     validate_mcp_param_headers,
 )
-from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, PARSE_ERROR, JSONRPCError, JSONRPCRequest
+from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, PARSE_ERROR, JSONRPCRequest
 from pydantic import ValidationError
 
 from dsh_plugin_mcp_server._config import Config
 from dsh_plugin_mcp_server._http.clients import Client
-from dsh_plugin_mcp_server._http.mailbox import Letter, Mailbox, Outgoing
-from dsh_plugin_mcp_server._http.replies import PING, Receive, Send, begin_events, send_error, send_event, send_json
-from dsh_plugin_mcp_server._session import serve_client
-from dsh_plugin_mcp_server._wire import encode
+from dsh_plugin_mcp_server._http.exchange import reply, serve_letters, while_there
+from dsh_plugin_mcp_server._http.mailbox import Mailbox
+from dsh_plugin_mcp_server._http.replies import Receive, Send, send_empty, send_error
 
-#: So often a stream says that it is still there.
-_PING_EVERY: Final = 15.0
 _PROTOCOL: Final = "mcp-protocol-version"
 
 
@@ -92,10 +88,9 @@ class Modern:
     async def _exchange(self, client: Client, request: JSONRPCRequest, size: int, receive: Receive, send: Send) -> None:
         mailbox = self._mailbox(client)
         try:
-            async with trio.open_nursery() as nursery, mailbox.posted(request, size) as letter:
-                nursery.start_soon(_watch, receive, nursery.cancel_scope)
-                await _reply(letter, send)
-                nursery.cancel_scope.cancel()
+            # Going away is how a client cancels.
+            async with mailbox.posted(request, size) as letter, while_there(receive):
+                await reply(letter, send, error_status=ERROR_CODE_HTTP_STATUS)
         except anyio.BrokenResourceError:
             await send_error(send, 503, "the session is over; ask again", code=INTERNAL_ERROR, request_id=request.id)
 
@@ -109,80 +104,10 @@ class Modern:
     async def _serve(self, client: Client, mailbox: Mailbox) -> None:
         """Serve one token's requests until it is revoked, or has not asked anything for a while."""
         try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._until_unused, client, mailbox, nursery.cancel_scope)
-                await serve_client(self._ctx, self._config, mailbox.transport, client.scope.key, client.owner)
-                nursery.cancel_scope.cancel()
+            await serve_letters(self._ctx, self._config, client, mailbox)
         finally:
-            mailbox.close()
             if self._mailboxes.get(client) is mailbox:
                 del self._mailboxes[client]
-
-    async def _until_unused(self, client: Client, mailbox: Mailbox, scope: trio.CancelScope) -> None:
-        seconds = self._config.http.session_timeout
-        used = True
-        while used:
-            before = mailbox.posts
-            with trio.move_on_after(seconds):
-                await client.ended.wait()
-                break
-            used = mailbox.busy or mailbox.posts != before
-        mailbox.close()
-        scope.cancel()
-
-
-async def _reply(letter: Letter, send: Send) -> None:
-    """One JSON document where the answer comes first, else a stream of events that ends with the answer."""
-    message = await _next(letter)
-    if message is not PING and not _is_event(message):
-        await _send_answer(message, send)
-        return
-    await begin_events(send)
-    while True:
-        if message is None:
-            await send_event(send, encode(_lost(letter)), last=True)
-            return
-        last = message is not PING and not _is_event(message)
-        await send_event(send, PING if message is PING else encode(message).rstrip(), last=last)
-        if last:
-            return
-        message = await _next(letter)
-
-
-async def _next(letter: Letter) -> Any:
-    """The next message for a request; a ping after a while; ``None`` if there will be none."""
-    with trio.move_on_after(_PING_EVERY):
-        try:
-            return await letter.came.receive()
-        except (trio.EndOfChannel, trio.ClosedResourceError):
-            return None
-    return PING
-
-
-def _is_event(message: Outgoing | None) -> bool:
-    return message is not None and not hasattr(message, "id")
-
-
-async def _send_answer(message: Any, send: Send) -> None:
-    if message is None:
-        await send_error(send, 503, "the session is over; ask again", code=INTERNAL_ERROR)
-    elif isinstance(message, JSONRPCError):
-        status = ERROR_CODE_HTTP_STATUS.get(message.error.code, 200)
-        await send_json(send, status, message.model_dump(by_alias=True, exclude_unset=True, mode="json"))
-    else:
-        await send_json(send, 200, {"jsonrpc": "2.0", "id": message.id, "result": message.result})
-
-
-def _lost(letter: Letter) -> JSONRPCError:
-    error = {"code": INTERNAL_ERROR, "message": "the stream was not read in time, or the session is over"}
-    return JSONRPCError.model_validate({"jsonrpc": "2.0", "id": letter.request.id, "error": error})
-
-
-async def _watch(receive: Receive, scope: trio.CancelScope) -> None:
-    """End the exchange when the client goes away: that is how it cancels."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel()
 
 
 async def _take_notification(headers: Mapping[str, str], send: Send) -> None:
@@ -191,8 +116,7 @@ async def _take_notification(headers: Mapping[str, str], send: Send) -> None:
     if rejection is not None:
         await _reject(send, rejection, None)
         return
-    await send({"type": "http.response.start", "status": 202, "headers": []})
-    await send({"type": "http.response.body", "body": b""})
+    await send_empty(send, 202)
 
 
 async def _reject(send: Send, rejection: InboundLadderRejection, request_id: Any) -> None:

@@ -1,11 +1,13 @@
-"""Which ``Host`` and ``Origin`` a request may have: a page in somebody's browser must not reach the server."""
+"""Which headers a request may have. ``Host`` and ``Origin``: a page in somebody's browser must not reach the server."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
+_EVENTS: Final = frozenset({"*/*", "text/*", "text/event-stream"})
+_JSON: Final = frozenset({"*/*", "application/*", "application/json"})
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -46,3 +48,17 @@ def _split(value: str) -> tuple[str, str]:
         return f"{name}]", rest.removeprefix(":")
     name, _, port = value.partition(":")
     return name, port
+
+
+def negotiate(scope: Mapping[str, Any]) -> tuple[int, str] | None:
+    """Why a request cannot be answered in a form that it takes, with a status; ``None`` if it can."""
+    method = scope["method"]
+    headers = {key.lower(): value.decode("latin-1").lower() for key, value in scope["headers"]}
+    accepted = {part.partition(";")[0].strip() for part in headers.get(b"accept", "").split(",")}
+    if method in ("GET", "POST") and not accepted & _EVENTS:
+        return 406, "the client has to accept text/event-stream"
+    if method == "POST" and not accepted & _JSON:
+        return 406, "the client has to accept application/json"
+    if method == "POST" and headers.get(b"content-type", "").partition(";")[0].strip() != "application/json":
+        return 415, "the body has to be application/json"
+    return None

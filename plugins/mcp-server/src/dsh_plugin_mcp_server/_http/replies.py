@@ -51,9 +51,15 @@ async def send_error(
     await send_json(send, status, {"jsonrpc": "2.0", "id": request_id, "error": error}, headers)
 
 
-async def begin_events(send: Send) -> None:
+async def send_empty(send: Send, status: int) -> None:
+    """A status and nothing else."""
+    await send({"type": "http.response.start", "status": status, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def begin_events(send: Send, headers: Headers | None = None) -> None:
     """The head of a stream of events."""
-    await send({"type": "http.response.start", "status": 200, "headers": _EVENTS})
+    await send({"type": "http.response.start", "status": 200, "headers": [*_EVENTS, *(headers or [])]})
 
 
 async def send_event(send: Send, data: bytes, *, last: bool = False) -> None:
