@@ -280,6 +280,17 @@ async def test_a_module_handed_over_as_an_object_is_imported_afresh(project: Pro
         assert sys.modules["rk_plug"] is not module
 
 
+@pytest.mark.parametrize("end", ["del sys.modules[__name__]", "sys.modules[__name__] = type('It', (), globals())"])
+async def test_a_module_that_puts_something_else_in_its_place_is_known_by_its_file(project: Project, end: str) -> None:
+    project.config("tool = ./tool.py")
+    tool = TOOL + f"\nimport sys; {end}\n"
+    project.write("tool.py", tool, version=1)
+    async with project.running():
+        for version in (2, 3):
+            assert ids((await project.save("tool.py", tool, version=version)).reloaded) == ["tool"]
+            assert await project.value() == version
+
+
 async def test_an_object_that_cannot_be_imported_again_asks_for_a_restart_and_stays(project: Project) -> None:
     project.config()
     project.write("rk_plug.py", "class Plug:\n    name = 'plug'\n\n    def apply(self, ctx): ...\n")

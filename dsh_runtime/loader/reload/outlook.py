@@ -82,6 +82,7 @@ def _asked(reloader: Reloader, wish: Wish, outlook: Outlook, subjects: Iterable[
     wanted: dict[str, str] = {}
     if wish.everything or any(path.suffix in ("", ".py") for path in wish.paths):
         wanted |= dict.fromkeys(reloader.failed, RETRIED)
+    wanted |= dict(_without_module(wish, outlook))
     wanted |= dict.fromkeys(wish.ids, "it was asked for")
     edit = outlook.edit
     if edit is not None:
@@ -92,6 +93,17 @@ def _asked(reloader: Reloader, wish: Wish, outlook: Outlook, subjects: Iterable[
     for plugin in subjects:
         if plugin in wanted:
             yield plugin, wanted[plugin]
+
+
+def _without_module(wish: Wish, outlook: Outlook) -> Iterator[tuple[str, str]]:
+    """File plugins whose file has changed and whose module is not to be found: it has put itself away, or another thing
+    in its place."""
+    paths, loaded = {os.path.realpath(path) for path in wish.paths}, outlook.graph.by_file()
+    for plugin, one in outlook.subjects.items():
+        if one.fiber is not None and one.anchor is not None and one.anchor.file is not None:
+            file = os.path.realpath(one.anchor.file)
+            if file in paths and file not in loaded:
+                yield plugin, f"{os.path.basename(file)} changed"
 
 
 def _changed(
