@@ -12,6 +12,15 @@ from gateway_kit import PATIENCE, Gateway, code
 
 from dsh_runtime import HostError, ToolDefinition, ToolOutput, open_host
 
+#: Tools that want arguments in headers: one as the protocol has it, one that no client may send.
+MIRRORING: dict[str, Any] = {
+    "mirrored": {
+        "type": "object",
+        "properties": {"region": {"type": "string", "x-mcp-header": "Region"}, "n": {"type": "integer"}},
+    },
+    "wrong": {"type": "object", "properties": {"region": {"type": "object", "x-mcp-header": "Region"}}},
+}
+
 
 class Remote:
     """A plugin with a tool, behind the endpoint."""
@@ -29,6 +38,8 @@ class Remote:
         ctx.on("tools/result", lambda result: self.codes.append(code(result)))
         for name, execute in {"echo": self.echo, "wait": self.wait}.items():
             ctx.tools.register(ToolDefinition(name, "…", {"type": "object"}, ToolOutput(schema={}), execute))
+        for name, schema in MIRRORING.items():
+            ctx.tools.register(ToolDefinition(name, "…", schema, ToolOutput(schema={}), self.echo))
         ctx.start_soon(ctx.mcp_server.serve_http, self.listens)
 
     def listens(self, url: str) -> None:
@@ -68,6 +79,19 @@ async def test_tools_behind_an_endpoint_are_called_and_cancelled(tmp_path: Path,
                     await remote.begun.wait()
                 nursery.cancel_scope.cancel()
             await gate.until(lambda: "ABORTED" in remote.codes)
+
+
+@pytest.mark.parametrize("region", ["north", "nörd\r\nx: y", None])
+async def test_arguments_that_a_schema_wants_in_headers_are_sent_there_too(tmp_path: Path, region: Any) -> None:
+    remote = Remote()
+    async with open_host(BEHIND, plugins=[(dsh_plugin_mcp_server, {"http": {"port": 0}}), remote]):
+        with trio.fail_after(PATIENCE):
+            await remote.listening.wait()
+        async with open_host(rows(remote.url, tmp_path, validation="off")) as host:
+            gate = Gateway(host, "far", tmp_path / "none")
+            assert "wrong" not in gate.names()
+            given = {"n": 1} if region is None else {"region": region}
+            assert (await gate.call("mirrored", **given)).value == given
 
 
 async def test_an_endpoint_that_is_not_there_stops_the_start(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ What a server lists and answers is taken as it came: the SDK's own models drop a
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 import anyio
@@ -19,6 +20,12 @@ from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import listen
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import (
+    MCP_PROTOCOL_VERSION_HEADER,
+    find_invalid_x_mcp_header,
+    mcp_param_headers,
+    x_mcp_header_map,
+)
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -33,6 +40,7 @@ _log = logging.getLogger(__name__)
 DISTRIBUTION: Final = "dsh-plugin-mcp-client"
 _RAW: Final[Any] = TypeAdapter(dict[str, Any])
 _LIST: Final = "tools/list"
+_CALL: Final = "tools/call"
 #: What a transport raises when the other end is not there.
 _GONE: Final = (httpx2.HTTPError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
 
@@ -44,16 +52,28 @@ class Progress(Protocol):
 
 
 class _Dispatcher(JSONRPCDispatcher[TransportContext]):
-    """Keeps the last list of tools as it came, and shows the SDK an empty one."""
+    """Keeps the last list of tools as it came, and shows the SDK an empty one.
+
+    So what the SDK takes from a list is done here: arguments are mirrored into headers where a schema wants that.
+    """
 
     listed: Any = None
+    #: The headers of each tool, by the places of the arguments that they mirror.
+    mirrored: Mapping[str, Mapping[tuple[str, ...], str]] = MappingProxyType({})
 
     async def send_raw_request(self, method: str, params: Any, opts: Any = None, **more: Any) -> dict[str, Any]:
+        if method == _CALL and opts is not None and _is_modern(opts):
+            mirrored = self.mirrored.get(params["name"], {})
+            opts["headers"].update(mcp_param_headers(mirrored, params.get("arguments") or {}))
         result = await super().send_raw_request(method, params, opts, **more)
         if method != _LIST:
             return result
         self.listed = result
         return {**result, "tools": []} if isinstance(result, dict) else result
+
+
+def _is_modern(opts: Any) -> bool:
+    return opts.get("headers", {}).get(MCP_PROTOCOL_VERSION_HEADER) in MODERN_PROTOCOL_VERSIONS
 
 
 class Connection:
@@ -85,6 +105,7 @@ class Connection:
                 raise McpProtocolError(f"{self._subject} lists more than {self._config.max_tools} tools (max_tools)")
             cursor = page.get("nextCursor")
             if cursor is None:
+                self._dispatcher.mirrored = _mirrored(found)
                 return found
             if not isinstance(cursor, str) or cursor in seen:
                 raise McpProtocolError(f"{self._subject} lists its tools in circles")
@@ -134,6 +155,18 @@ class Connection:
         if error.code == types.REQUEST_TIMEOUT:
             return McpTimeoutError(f"{self._subject} did not answer within {seconds:g} s")
         return McpRefusedError(f"{self._subject} refused the request: {error.message:.500} ({error.code})")
+
+
+def _mirrored(entries: list[Any]) -> dict[str, Mapping[tuple[str, ...], str]]:
+    """Which arguments go into headers, by the names of the tools; a tool whose schema is wrong about it is left out."""
+    found: dict[str, Mapping[tuple[str, ...], str]] = {}
+    for entry in entries:
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+            schema = entry.get("inputSchema")
+            with suppress(RecursionError):
+                if find_invalid_x_mcp_header(schema) is None and (headers := x_mcp_header_map(schema)):
+                    found[entry["name"]] = headers
+    return found
 
 
 @asynccontextmanager

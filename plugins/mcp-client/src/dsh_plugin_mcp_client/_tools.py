@@ -10,6 +10,7 @@ from typing import Any, Final
 import trio
 from attrs import frozen
 from dsh_hookspecs import ToolArgsError, ToolOutputError, ToolRunContext
+from mcp.shared.inbound import find_invalid_x_mcp_header
 
 from dsh_plugin_mcp_client._config import Config
 from dsh_plugin_mcp_client._connection import Connection
@@ -48,6 +49,8 @@ def read_tool(entry: Any, config: Config) -> RemoteTool:
         raise UnusableToolError(f"cannot be written as JSON ({type(error).__name__})") from None
     if size > config.max_schema_bytes:
         raise UnusableToolError(f"is described in {size:,} bytes, more than {config.max_schema_bytes:,}")
+    if config.url is not None and (problem := find_invalid_x_mcp_header(entry.get("inputSchema"))) is not None:
+        raise UnusableToolError(f"has an input schema with an x-mcp-header that cannot be sent: {problem:.200}")
     checked = config.validation != "off"
     return RemoteTool(
         entry["name"],
