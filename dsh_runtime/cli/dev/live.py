@@ -20,6 +20,7 @@ from dsh_runtime.cli.output import Output
 from dsh_runtime.cli.text import shortened, visible
 
 _MAX_TEXT: Final = 1_000
+_FEW: Final = 4
 _STATES: Final = {"active": "green", "failed": "red", "not loaded": "red"}
 
 
@@ -28,6 +29,7 @@ class LiveView:
 
     def __init__(self, output: Output, board: Board) -> None:
         self._board = board
+        self._console = output.console
         self._changes: list[tuple[str, Line]] = []
         self._live = Live(console=output.console, auto_refresh=False, vertical_overflow="ellipsis")
 
@@ -55,7 +57,10 @@ class LiveView:
 
     def _parts(self) -> Iterator[RenderableType]:
         yield _rule("plugins")
-        yield _plugins(self._board.plugins())
+        shown, hidden = fitting(self._board.plugins(), max(_FEW, self._console.size.height // 3))
+        yield _plugins(shown)
+        if hidden:
+            yield Text(f"  and {hidden} more", "dim")
         if self._board.outcomes:
             yield _rule("calls")
             yield from map(_outcome, self._board.outcomes.values())
@@ -64,9 +69,20 @@ class LiveView:
             for texts in self._board.errors.values():
                 yield from (_text(text, "red") for text in texts)
         yield _rule("changes")
-        for when, line in self._changes:
+        for when, line in reversed(self._changes):  # What does not fit on the screen are the oldest.
             yield Text.assemble((f"{when}  ", "dim"), _text(line.text, STYLES[line.mark]))
         yield Text("Ctrl-C ends", "dim")
+
+
+def fitting(plugins: list[Shown], room: int) -> tuple[list[Shown], int]:
+    """The plugins that are shown where the screen has not room for all, in their order, and how many are not.
+
+    Those come first that are worked on or not active; calls and errors stand below them, and are to be seen.
+    """
+    if len(plugins) <= room:
+        return plugins, 0
+    first = sorted(plugins, key=lambda one: (not one.worked_on, one.state == "active"))[: room - 1]
+    return [one for one in plugins if one in first], len(plugins) - len(first)
 
 
 def _rule(title: str, style: str = "bold") -> Rule:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from dsh_runtime.cli.dev.adding import dev_config, find_file, with_target
-from dsh_runtime.cli.dev.board import Board
+from dsh_runtime.cli.dev.board import Board, Shown
 from dsh_runtime.cli.dev.calls import read_calls
+from dsh_runtime.cli.dev.live import fitting
 from dsh_runtime.cli.dev.project import MAX_FOLDERS, folders_below, plugin_files
 from dsh_runtime.cli.dev.target import DevTarget, find_target
 from dsh_runtime.cli.errors import CliError
@@ -247,3 +248,12 @@ async def test_errors_stand_on_the_board_until_they_are_mended() -> None:
         assert [(one.id, one.state, one.tools, one.reloads, one.worked_on) for one in board.plugins()] == [
             ("greet", "active", ("greet",), 1, True)
         ]
+
+
+def test_many_plugins_leave_room_for_calls_and_errors() -> None:
+    """Those that are worked on and those that are not active are shown in any case."""
+    plugins = [Shown(f"p{number}", "active") for number in range(20)]
+    plugins[7], plugins[15] = Shown("mine", "active", worked_on=True), Shown("broken", "failed")
+    assert fitting(plugins, 20) == (plugins, 0)
+    shown, hidden = fitting(plugins, 5)
+    assert ([one.id for one in shown], hidden) == (["p0", "p1", "mine", "broken"], 16)
