@@ -42,6 +42,8 @@ CRASHES = [
     "import os\nos.kill(os.getpid(), 9)",
     "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)",
     "import os\nos.killpg(0, 9)",
+    "import signal, time\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(60)",
+    "import asyncio, os\nt = asyncio.create_task(tools.forever({}))\nawait asyncio.sleep(0)\nos.abort()",
     "import ctypes\nctypes.string_at(0)",
     "import faulthandler\nfaulthandler._sigsegv()",
     "import os, sys\nsys.setrecursionlimit(10**9)\nx = []\nfor _ in range(10**6): x = [x]\n"

@@ -21,6 +21,9 @@ ENDLESS = [
     "import signal\nfor n in range(1, 65):\n    try: signal.signal(n, signal.SIG_IGN)\n    except Exception: pass\n"
     + SPIN,
     "class E(Exception):\n    def __str__(self):\n        while True: pass\nraise E",
+    "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
+    "import asyncio, os, signal\nt = asyncio.create_task(tools.forever({}))\nawait asyncio.sleep(0)\n"
+    "os.kill(os.getpid(), signal.SIGSTOP)",
     "import asyncio\nt = asyncio.create_task(tools.forever({}))\n" + SPIN,
     "while True:\n    try: await tools.nothing({})\n    except ToolCallError: pass",
 ]

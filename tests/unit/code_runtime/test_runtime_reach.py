@@ -92,6 +92,16 @@ NOT_ALLOWED = [
     "socket.socket(socket.AF_UNIX)",
     "socket.create_connection(('127.0.0.1', 9))",
     "ctypes.CDLL(None, use_errno=True).shmget(0, 4096, 0o1600) < 0 and 1 / 0",
+    "ctypes.CDLL(None, use_errno=True).shmat(0, 0, 0) + 1 or errno(ctypes.get_errno(), EPERM)",
+    "ctypes.CDLL(None, use_errno=True).msgctl(0, 2, 0) < 0 and errno(ctypes.get_errno(), EPERM)",
+    "ctypes.CDLL(None, use_errno=True).semctl(0, 0, 2) < 0 and errno(ctypes.get_errno(), EPERM)",
+    "fcntl.fcntl(1, fcntl.F_SETOWN, os.getppid())",
+    "fcntl.fcntl(3, fcntl.F_SETOWN, os.getpid())",
+    "fcntl.fcntl(3, 15, struct.pack('ii', 1, os.getppid()))",
+    "fcntl.fcntl(3, fcntl.F_SETSIG, signal.SIGKILL)",
+    "fcntl.ioctl(3, 0x8901, struct.pack('i', os.getppid()))",
+    "fcntl.ioctl(3, 0x8902, struct.pack('i', os.getppid()))",
+    "ctypes.CDLL(None, use_errno=True).syncfs(1) < 0 and 1 / 0",
     "os.memfd_create('x')",
     "open('/tmp/dsh-left', 'w')",
     "open('left', 'w')",
@@ -109,13 +119,60 @@ NOT_ALLOWED = [
 
 
 async def test_what_is_not_allowed_is_an_exception() -> None:
-    start = "import ctypes, multiprocessing, os, resource, signal, socket, subprocess, threading, time\n"
+    start = """
+import ctypes, fcntl, multiprocessing, os, resource, signal, socket, struct, subprocess, threading, time
+from errno import EPERM
+def errno(number, expected):
+    if number == expected: raise OSError(number)
+"""
     async with runtime() as service:
         for attempt in NOT_ALLOWED:
             outcome = await run(service, start + attempt)
             assert (attempt, kind(outcome)) == (attempt, "exception")
     with pytest.raises(FileNotFoundError):
         os.stat("/tmp/dsh-left")
+
+
+#: By number, on x86-64: what the whole machine has a fixed number of, or tells of all that is mounted.
+NO_CALL = {"io_setup": 206, "statmount": 457, "listmount": 458, "lsm_list_modules": 461, "open_tree_attr": 467}
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are those of x86-64")
+async def test_calls_that_reach_beyond_the_process_are_refused_whatever_their_arguments() -> None:
+    code = f"""
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+found = {{}}
+for name, number in {NO_CALL!r}.items():
+    libc.syscall(number, *[ctypes.c_long(1)] * 5)
+    found[name] = errno.errorcode.get(ctypes.get_errno())
+return found
+"""
+    assert (await run_one(code)).result == dict.fromkeys(NO_CALL, "EPERM")
+
+
+async def test_descriptors_that_are_sent_through_the_channel_arrive_nowhere() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    during: list[int] = []
+
+    async def count(arguments: Any) -> None:
+        during.append(len(os.listdir("/proc/self/fd")))
+
+    code = """
+import array, json, os, socket, struct
+channel = socket.socket(fileno=os.dup(3))
+for number in range(1, 20):
+    body = json.dumps(["call", number, "count", {}]).encode()
+    pairs = socket.socketpair() + socket.socketpair()
+    ends = array.array("i", [end.fileno() for end in pairs])
+    channel.sendmsg([struct.pack(">I", len(body)) + body], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, ends)])
+import time
+time.sleep(60)
+"""
+    async with runtime(wall_time=1.0, spares=0) as service:
+        await run(service, code, Recorder(count=count))
+    assert len(during) == 19
+    assert max(during) < before + 19
 
 
 async def test_a_signal_to_everybody_reaches_nobody() -> None:

@@ -1,8 +1,8 @@
 """A seccomp filter: system calls that no program has a use for, and some that it could do harm with.
 
 It is a list of what is denied. Much of it is out of reach of an unprivileged user anyway. What counts are the sockets
-(no network, no host's service), the shared memory that would outlive the program, namespaces, and, where a program may
-start no processes, every way to start one. Where it shares its user with the host there is also what Landlock leaves
+(no network, no host's service), the shared memory that would outlive the program, what the whole machine has a fixed
+number of, namespaces, and, where a program may start no processes, every way to start one. Where it shares its user with the host there is also what Landlock leaves
 open: the modes and times of files, and the limits and priorities of other processes.
 """
 
@@ -19,7 +19,7 @@ from .system import PR_SET_SECCOMP, prctl
 _FILTER_MODE = 2
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT = 0, 4, 16
+_NUMBER_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT, _SECOND_ARGUMENT_AT = 0, 4, 16, 24
 _CLONE_THREAD = 0x00010000
 _CLONE_NEW = 0x7E020080  # every kind of namespace
 _X32 = 0x40000000
@@ -40,7 +40,10 @@ _X86_64 = {
     "utimes": 235, "futimesat": 261, "utimensat": 280, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190,
     "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "inotify_init": 253, "inotify_init1": 294,
     "setpriority": 141, "sched_setparam": 142, "sched_setscheduler": 144, "sched_setaffinity": 203,
-    "sched_setattr": 314, "ioprio_set": 251, "migrate_pages": 256, "move_pages": 279,
+    "sched_setattr": 314, "ioprio_set": 251, "migrate_pages": 256, "move_pages": 279, "shmat": 30, "shmctl": 31,
+    "shmdt": 67, "semop": 65, "semctl": 66, "semtimedop": 220, "msgsnd": 69, "msgrcv": 70, "msgctl": 71,
+    "io_setup": 206, "io_destroy": 207, "io_getevents": 208, "io_submit": 209, "io_cancel": 210, "io_pgetevents": 333,
+    "sync": 162, "syncfs": 306, "vhangup": 153, "lookup_dcookie": 212,
 }  # fmt: skip
 _AARCH64 = {
     "socket": 198, "ptrace": 117, "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "keyctl": 219,
@@ -54,14 +57,18 @@ _AARCH64 = {
     "fchown": 55, "utimensat": 88, "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14,
     "lremovexattr": 15, "fremovexattr": 16, "inotify_init1": 26, "setpriority": 140, "sched_setparam": 118,
     "sched_setscheduler": 119, "sched_setaffinity": 122, "sched_setattr": 274, "ioprio_set": 30, "migrate_pages": 238,
-    "move_pages": 239,
+    "move_pages": 239, "shmat": 196, "shmctl": 195, "shmdt": 197, "semop": 193, "semctl": 191, "semtimedop": 192,
+    "msgsnd": 189, "msgrcv": 188, "msgctl": 187, "io_setup": 0, "io_destroy": 1, "io_submit": 2, "io_cancel": 3,
+    "io_getevents": 4, "io_pgetevents": 292, "sync": 81, "syncfs": 267, "vhangup": 58, "lookup_dcookie": 18,
 }  # fmt: skip
 #: Newer calls have the same number everywhere.
 _COMMON = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429,
     "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "pidfd_getfd": 438, "process_madvise": 440,
     "mount_setattr": 442, "quotactl_fd": 443, "memfd_secret": 447, "process_mrelease": 448, "fchmodat2": 452,
-    "setxattrat": 463, "removexattrat": 466, "file_setattr": 469,
+    "statmount": 457, "listmount": 458, "lsm_get_self_attr": 459, "lsm_set_self_attr": 460, "lsm_list_modules": 461,
+    "setxattrat": 463, "removexattrat": 466, "open_tree_attr": 467, "file_getattr": 468, "file_setattr": 469,
+    "listns": 470,
 }  # fmt: skip
 _DENIED = {"x86_64": {**_X86_64, **_COMMON}, "aarch64": {**_AARCH64, **_COMMON}}
 _STARTING = {"x86_64": (57, 58, 59, 322), "aarch64": (221, 281)}  # fork, vfork, execve, execveat
@@ -71,6 +78,11 @@ _CLONE3 = 435
 _SIGNALLING = {"x86_64": (62, 200, 129, 297, 424), "aarch64": (129, 130, 138, 240, 424)}
 _TGKILL = {"x86_64": 234, "aarch64": 131}
 _PRLIMIT = {"x86_64": 302, "aarch64": 261}
+#: What makes the kernel signal somebody when a descriptor is ready, tells of changes to files, or types at a terminal.
+_FCNTL = {"x86_64": 72, "aarch64": 25}
+_SETOWN, _SETSIG, _SETOWN_EX, _SETLEASE, _NOTIFY = 8, 10, 15, 1024, 1026
+_IOCTL = {"x86_64": 16, "aarch64": 29}
+_FIOSETOWN, _SIOCSPGRP, _TIOCSTI = 0x8901, 0x8902, 0x5412
 
 
 class _Program(ctypes.Structure):
@@ -101,6 +113,8 @@ def instructions(name: str, *, processes: bool, signals: bool) -> bytes:
         own = os.getpid()
         code += [(_EQUAL, 0, 4, _TGKILL[name]), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_EQUAL, 1, 0, own)]
         code += [(_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
+    code += _without(_FCNTL[name], _SETOWN, _SETSIG, _SETOWN_EX, _SETLEASE, _NOTIFY)
+    code += _without(_IOCTL[name], _FIOSETOWN, _SIOCSPGRP, _TIOCSTI)
     # A process may set limits for itself, which is process 0.
     code += [(_EQUAL, 0, 4, _PRLIMIT[name]), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_EQUAL, 1, 0, 0)]
     code += [(_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
@@ -108,6 +122,14 @@ def instructions(name: str, *, processes: bool, signals: bool) -> bytes:
     code += [(_ANY_BIT, 0, 1, _CLONE_NEW) if processes else (_ANY_BIT, 1, 0, _CLONE_THREAD)]
     code += [(_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+
+
+def _without(number: int, *commands: int) -> list[tuple[int, int, int, int]]:
+    """A call that is allowed but for some values of its second argument."""
+    last = len(commands)
+    code = [(_EQUAL, 0, last + 3, number), (_LOAD, 0, 0, _SECOND_ARGUMENT_AT)]
+    code += [(_EQUAL, last - place, 0, command) for place, command in enumerate(commands)]
+    return [*code, (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _ERRNO | errno.EPERM)]
 
 
 def restrict(*, processes: bool, signals: bool) -> bool:
