@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dsh_hookspecs import HarnessError
 
@@ -66,6 +66,8 @@ def _of_children(plugin: LoadedPlugin, offers: Offers) -> Iterator[Finding]:
 def _finding(
     plugin: LoadedPlugin, kind: Kind, problem: ConfigProblem, error: BaseException | None, offers: Offers
 ) -> Finding:
+    if kind is Kind.SERVICE and plugin.fiber is not None and (circle := offers.circle(plugin.fiber)):
+        return _round(plugin, problem, circle)
     missing = plugin.fiber.missing if kind is Kind.SERVICE and plugin.fiber is not None else []
     return finding(
         kind,
@@ -77,6 +79,14 @@ def _finding(
         path=problem.path,
         remedy=offers.remedy(missing) or _meant(problem.message),
     )
+
+
+def _round(plugin: LoadedPlugin, problem: ConfigProblem, circle: Sequence[str]) -> Finding:
+    """A circle that the host cannot see, since ``apply`` alone says what is provided."""
+    names = ", ".join(map(repr, plugin.fiber.missing)) if plugin.fiber is not None else ""
+    text = f"plugin {plugin.id!r} waits for the service {names} in a circle: {' -> '.join(circle)}"
+    severity = _severity_of(plugin)
+    return finding(Kind.CIRCLE, severity, text, plugin=plugin.id, config=problem.location, path=problem.path)
 
 
 def _meant(message: str) -> str | None:

@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dsh_runtime.core.lifecycle import State
 from dsh_runtime.loader.discover import InstalledPlugin
 from dsh_runtime.loader.errors import quote_key
 from dsh_runtime.loader.host import Host
@@ -37,17 +38,48 @@ class Offers:
         self._host = host
         self._unused = unused
         self._read: dict[InstalledPlugin, frozenset[str]] = {}
+        self._rows: dict[str, frozenset[str]] = {}
 
     def remedy(self, missing: Sequence[str]) -> str | None:
         """What to do about missing services; ``None`` where nobody is known who provides one."""
         return "; ".join(filter(None, map(self._remedy_for, missing))) or None
 
+    def circle(self, fiber: Fiber) -> tuple[str, ...]:
+        """The plugins of the config that wait for one another in a circle with one, also where only their sources say
+        what they provide; nothing where there is none."""
+        came: dict[str, tuple[str, ...]] = {}
+        waiting: list[tuple[str, ...]] = [(fiber.id,)]
+        for path in waiting:  # The list grows while it is walked.
+            for provider in self._waited_for(path[-1]):
+                if provider == fiber.id:
+                    return (*path, provider)
+                if provider not in came:
+                    came[provider] = (*path, provider)
+                    waiting.append(came[provider])
+        return ()
+
+    def _waited_for(self, plugin: str) -> list[str]:
+        fiber = next((one.fiber for one in self._host.plugins if one.id == plugin), None)
+        missing = fiber.missing if fiber is not None and fiber.state is State.PENDING else []
+        rows = [self._provider(service) for service in missing]
+        return [row.id for row in rows if row is not None]
+
+    def _provider(self, service: str) -> PluginRow | None:
+        """The plugin of the config that provides a service, or says so."""
+        rows = self._host.config.rows
+        return next((row for row in rows if service in self._said(row) | self._seen(row)), None)
+
+    def _seen(self, row: PluginRow) -> frozenset[str]:
+        if row.id not in self._rows:
+            self._rows[row.id] = _services_of_use(row.use, row.directory)
+        return self._rows[row.id]
+
     def _remedy_for(self, service: str) -> str | None:
         if service == _RECORD_SERVICE:
             return "the host's own log provides 'sessions': write enabled = true in [host.log]"
-        for row in self._host.config.rows:
-            if service in self._said(row) | _services_of_use(row.use, row.directory):
-                return self._wake(service, row)
+        row = self._provider(service)
+        if row is not None:
+            return self._wake(service, row)
         able = [plugin for plugin in self._unused if service in self._services_of(plugin)]
         return _enable(service, able) if able else None
 
@@ -140,7 +172,7 @@ def _find(module: str) -> ModuleSpec | None:
 
 def _declared_in(file: Path) -> Iterator[str]:
     try:
-        source = file.read_bytes() if file.stat().st_size <= MAX_BYTES else b""
+        source = file.read_bytes() if file.is_file() and file.stat().st_size <= MAX_BYTES else b""
         if not any(word in source for word in _WORDS):
             return
         tree = ast.parse(source)

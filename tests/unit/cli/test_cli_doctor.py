@@ -178,6 +178,23 @@ def test_a_circle_is_told_of_each_member(diagnose: Diagnose, config: Callable[..
     assert found[0]["remedy"] == "make one of the services optional in inject"
 
 
+def test_a_circle_of_which_only_the_sources_know(diagnose: Diagnose, config: Callable[..., None]) -> None:
+    """The services that an apply would provide which has never run; who waits for the circle is in none."""
+    config(
+        outside="inject = ['a']\n" + FINE,
+        a="inject = ['b']\ndef apply(ctx): ctx.provide('a', 1)\n",
+        b="inject = ['c']\ndef apply(ctx): ctx.provide('b', 1)\n",
+        c="inject = ['a']\ndef apply(ctx): ctx.provide('c', 1)\n",
+    )
+    found = {one["plugin"]: one for one in diagnose()}
+    assert {plugin: one["kind"] for plugin, one in found.items()} == {
+        "outside": "service", "a": "circle", "b": "circle", "c": "circle",
+    }  # fmt: skip
+    assert "a -> b -> c -> a" in found["a"]["message"] and "c -> a -> b -> c" in found["c"]["message"]
+    assert found["a"]["remedy"] == "make one of the services optional in inject"
+    assert "plugin 'a' of the config provides 'a' and is pending" in found["outside"]["remedy"]
+
+
 def test_an_installed_plugin_that_could_provide_a_missing_service(
     diagnose: Diagnose, config: Callable[..., None]
 ) -> None:
