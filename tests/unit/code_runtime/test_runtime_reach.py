@@ -10,6 +10,8 @@ import pytest
 import trio
 from runtime_kit import Recorder, descendants, kind, run, run_one, runtime
 
+from dsh_runtime import AbortController
+
 
 async def test_the_hosts_environment_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DSH_TEST_SECRET", "hunter2")
@@ -154,9 +156,12 @@ return found
 async def test_descriptors_that_are_sent_through_the_channel_arrive_nowhere() -> None:
     before = len(os.listdir("/proc/self/fd"))
     during: list[int] = []
+    controller = AbortController()
 
     async def count(arguments: Any) -> None:
         during.append(len(os.listdir("/proc/self/fd")))
+        if len(during) == 19:
+            controller.abort()
 
     code = """
 import array, json, os, socket, struct
@@ -169,9 +174,8 @@ for number in range(1, 20):
 import time
 time.sleep(60)
 """
-    async with runtime(wall_time=1.0, spares=0) as service:
-        await run(service, code, Recorder(count=count))
-    assert len(during) == 19
+    async with runtime(spares=0) as service:
+        assert kind(await run(service, code, Recorder(count=count), controller.signal)) == "aborted"
     assert max(during) < before + 19
 
 

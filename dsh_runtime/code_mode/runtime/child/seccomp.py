@@ -2,8 +2,9 @@
 
 It is a list of what is denied. Much of it is out of reach of an unprivileged user anyway. What counts are the sockets
 (no network, no host's service), the shared memory that would outlive the program, what the whole machine has a fixed
-number of, namespaces, and, where a program may start no processes, every way to start one. Where it shares its user with the host there is also what Landlock leaves
-open: the modes and times of files, and the limits and priorities of other processes.
+number of, namespaces, and, where a program may start no processes, every way to start one. Where it shares its user
+with the host there is also what Landlock leaves open: the modes and times of files, the limits and priorities of other
+processes, and signals by way of descriptors.
 """
 
 from __future__ import annotations
