@@ -67,7 +67,7 @@ def _problem(config: HostConfig, row: PluginRow, pin: Pin | None) -> ConfigProbl
         return None
     message = (
         f"plugin '{row.id}' is not what was pinned: expected {_described(pin)}, found {_described(content)}"
-        f"{_named(content.faults)}; install what was pinned, or look at the change and run '{PIN_COMMAND}'"
+        f"{_named(content.faults)}; {_remedy(content)}"
     )
     return ConfigProblem(path, message, config.where(path))
 
@@ -75,6 +75,13 @@ def _problem(config: HostConfig, row: PluginRow, pin: Pin | None) -> ConfigProbl
 def _described(code: Pin | Content) -> str:
     words = [code.wheel, code.version, f"{code.digest[: len('sha256:') + _SHOWN]}…"]
     return " ".join(word for word in words if word)
+
+
+def _remedy(content: Content) -> str:
+    """What to do; a wheel that was changed where it is installed is not one that can be pinned."""
+    if content.faults:
+        return "install the wheel again that was pinned"
+    return f"install what was pinned, or look at the change and run '{PIN_COMMAND}'"
 
 
 def _named(faults: Sequence[str]) -> str:

@@ -241,7 +241,7 @@ async def test_a_changed_wheel_is_refused_before_it_is_imported(gate: Path, writ
     assert await refusal(file) == (
         f"{file}:6: pins.gate: plugin 'gate' is not what was pinned: expected zz-gate 1.0 {pinned.digest[:23]}…, "
         f"found zz-gate 1.0 {content().digest[:23]}…, changed where it is installed: zz_gate/_rules.py; "
-        "install what was pinned, or look at the change and run 'dsh-run plugins pin'"
+        "install the wheel again that was pinned"
     )
     assert not hasattr(sys, "zz_loaded")
 
@@ -253,6 +253,7 @@ async def test_another_version_is_refused(gate: Path, write: Write) -> None:
     forget_installed()
     assert "expected zz-gate 1.0 sha256:" in (said := await refusal(file))
     assert "found zz-gate 1.1 sha256:" in said
+    assert said.endswith("install what was pinned, or look at the change and run 'dsh-run plugins pin'")
 
 
 async def test_a_wheel_that_was_changed_is_refused_though_its_digest_is_pinned(gate: Path, write: Write) -> None:
