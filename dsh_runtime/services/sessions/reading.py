@@ -172,7 +172,7 @@ class Reader:
         whole = [session for session in found if session.id == id]
         if len(whole or found) == 1:
             return (whole or found)[0]
-        problem = "several sessions begin so; give more of the id" if found else "there is none; list the sessions"
+        problem = "several sessions begin so; give more of the id" if found else "there is none; 'dsh-run log' lists them"
         raise LogError(f"session {id!r} of {str(self.path)!r}: {problem}", code="UNKNOWN_SESSION")
 
     def calls(self, filter: CallFilter = CallFilter()) -> list[CallInfo]:  # frozen
@@ -192,7 +192,7 @@ class Reader:
         """The newest call of an id, of one session or of all, with everything that is known of it."""
         found = self._newest(call_id, session)
         if found is None:
-            text = f"call {call_id!r} of {str(self.path)!r}: there is none; list the calls"
+            text = f"call {call_id!r} of {str(self.path)!r}: there is none; 'dsh-run log calls' lists them"
             raise LogError(text, code="UNKNOWN_CALL")
         return self._record(found)
 
@@ -225,7 +225,7 @@ class Reader:
         """The call at a place of a session."""
         rows = self._rows(_CALLS.format(where="s.id = ? AND c.seq = ?"), session, seq, 1)
         if not rows:
-            text = f"call {seq} of session {session!r} of {str(self.path)!r}: there is none; list the calls"
+            text = f"call {seq} of session {session!r} of {str(self.path)!r}: there is none; 'dsh-run log calls' lists them"
             raise LogError(text, code="UNKNOWN_CALL")
         return self._record(CallInfo(*rows[0]))
 
