@@ -81,9 +81,19 @@ class Host:
     plugins: list[LoadedPlugin] = field(factory=list)
     #: When the host was opened, on the clock of files: what is newer has not been loaded.
     opened_at: int = field(factory=time.time_ns)
+    #: The folder that relative paths of the config start from, whatever a plugin makes of the current one.
+    home: str = field(factory=lambda: _current_folder() or "")
     #: Below which position the rows of the config stand.
     block: int = 0
     _reload: Reloader | None = None
+
+    def file_at(self, name: str) -> str:
+        """A file as the config names it, as an absolute path."""
+        return os.path.join(self.home, name)
+
+    def file_now(self, name: str) -> str:
+        """The same file as it can be opened now: in the same words, unless the current folder is not what it was."""
+        return name if _current_folder() == self.home else self.file_at(name)
 
     def path_of(self, row: int) -> tuple[int, ...]:
         """The position of a row of the config, by its number."""
@@ -102,6 +112,13 @@ class Host:
     def settings(self) -> Any:
         """The ``[host]`` settings."""
         return self.config.host
+
+
+def _current_folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
 
 
 def configure(spec: PluginSpec, config: Any) -> Any:

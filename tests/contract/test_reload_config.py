@@ -8,7 +8,7 @@ import pytest
 import trio
 from reload_kit import NO_LOG, TOOL, Project, ids
 
-from dsh_runtime import State
+from dsh_runtime import State, open_host
 
 LISTENER = """
 import attrs
@@ -139,6 +139,21 @@ async def test_a_config_that_cannot_be_read_changes_nothing_and_the_next_good_on
         assert running(listeners) == before and host.config is config and await heard(listeners) == ["a", "b", "c"]
         assert (await edit(listeners, "a = ./a.py\nword = 'A'", "tool = ./tool.py")).ok
         assert await heard(listeners) == ["A"]
+
+
+async def test_a_plugin_that_changes_the_current_folder_moves_no_config(
+    listeners: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    listeners.write("d.py", f"import os\n\ndef apply(ctx):\n    os.chdir({str(other)!r})\n")
+    monkeypatch.chdir(listeners.folder)
+    listeners.config("a = ./a.py", "d = ./d.py")
+    async with open_host("dsh.toml") as host:
+        assert host.reload.watched() == {listeners.folder}
+        path = listeners.config("a = ./a.py\nword = 'A'", "d = ./d.py")
+        report = await host.reload.changed([path])
+        assert report.ok and ids(report.reloaded) == ["a"]
+        assert [plugin.row.config for plugin in host.plugins if plugin.id == "a"] == [{"word": "A"}]
 
 
 BAD_ROWS = {

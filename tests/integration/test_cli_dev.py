@@ -204,6 +204,23 @@ def test_a_folder_that_disappears_is_told_and_taken_up_when_it_is_back(dev: Star
     assert running.until("Hej")[-1] == "call hello name=Ada: Hej, Ada!"
 
 
+def test_the_current_folder_disappears_and_comes_back(dev: Start, tmp_path: Path) -> None:
+    """As in a checkout of another version; the config is found again by where it was."""
+    (tmp_path / "hello.py").write_text(hello("Hello"))
+    (tmp_path / "dsh.toml").write_text('[[plugin]]\nid = "mine"\nuse = "./hello.py"\n')
+    running = dev(*CALL)
+    running.until("call ")
+    shutil.rmtree(tmp_path)
+    running.until(f"folder {tmp_path} is gone")
+    tmp_path.mkdir()
+    (tmp_path / "dsh.toml").write_text('[[plugin]]\nid = "yours"\nuse = "./hello.py"\n')
+    (tmp_path / "hello.py").write_text(hello("Hej"))
+    running.until("added yours")
+    assert running.until("Hej")[-1] == "call hello name=Ada: Hej, Ada!"
+    code, told = running.interrupt()
+    assert (code, [line for line in told if "fault" in line]) == (0, [])
+
+
 def test_a_project_is_run_from_its_source_with_its_own_config(dev: Start, tmp_path: Path) -> None:
     """Uninstalled, by its entry point; an error deep inside is seen, and mended there."""
     package = tmp_path / "src" / "my_greeting"

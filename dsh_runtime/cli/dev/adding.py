@@ -34,11 +34,11 @@ def with_target(config: HostConfig, target: DevTarget) -> HostConfig:
     """The config with the rows that are worked on: those that it has, by their sources, and new ones behind them."""
     rows = list(config.rows)
     for name, use in target.uses.items():
-        meant = [index for index, row in enumerate(rows) if _means(row, name, use)]
+        meant = [index for index, row in enumerate(rows) if _means(row, use, name, target.here)]
         for index in meant:
             rows[index] = evolve(rows[index], use=use, enabled=True)
         if not meant:
-            rows.append(PluginRow(id=_free(name, rows), use=use, directory=Path.cwd()))
+            rows.append(PluginRow(id=_free(name, rows), use=use, directory=target.here))
     return evolve(config, rows=tuple(rows))
 
 
@@ -55,12 +55,12 @@ def find_file(explicit: str | None, target: DevTarget | None) -> Path | None:
     return here if here.is_file() else None
 
 
-def _means(row: PluginRow, name: str, use: str) -> bool:
+def _means(row: PluginRow, use: str, name: str, here: Path) -> bool:
     """Whether a row loads what is worked on: by its entry point, in the same words, or from the same file."""
     if row.use in (name, use):
         return True
     try:
-        ours, theirs = parse_use(use, Path.cwd()), parse_use(row.use, row.directory)
+        ours, theirs = parse_use(use, here), parse_use(row.use, row.directory)
     except BadUseError:
         return False
     if isinstance(ours, FileTarget) and isinstance(theirs, FileTarget):

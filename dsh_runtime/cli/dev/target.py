@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from attrs import frozen
+from attrs import field, frozen
 
 from dsh_runtime.cli.dev.project import entry_points, folders_below, plugin_files, source_root
 from dsh_runtime.cli.errors import CliError
@@ -27,6 +27,7 @@ class DevTarget:
     roots: tuple[Path, ...] = ()
     folders: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
+    here: Path = field(factory=Path.cwd)
 
     def watched(self) -> frozenset[Path]:
         """The folders to watch, whatever is loaded by now."""

@@ -42,7 +42,7 @@ async def work(
         file = find_file(options.config, target)
         async with open_host(dev_config(file, target), strict=False, watchdog=True) as host:
             # The same file as at the start, also when it is gone: without it, policy would be.
-            host.reload.read_config = lambda: dev_config(file, target)
+            host.reload.read_config = lambda: dev_config(Path(host.file_now(str(file))) if file else None, target)
             await _Work(interruption, output, host, target, calls, log).run()
 
 

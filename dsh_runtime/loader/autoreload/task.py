@@ -104,7 +104,7 @@ class AutoReload:
         try:
             report = await self._report(changes)
             if report is not None:
-                self._trouble = _places_of(report)
+                self._trouble = self._places_of(report)
             self._look_for_missing()
             watcher.watch(self._folders(), self._files())
             if report is not None and not report.empty and self._tell is not None and report is not self._told:
@@ -154,12 +154,12 @@ class AutoReload:
 
     def _files(self) -> frozenset[Path]:
         config = self._host.config
-        return frozenset(Path(os.path.abspath(file)) for file in (*config.sources, *config.value_files))
+        files = (*config.sources, *config.value_files)
+        return frozenset(Path(os.path.abspath(self._host.file_at(file))) for file in files)
 
-
-def _places_of(report: ReloadReport) -> frozenset[Path]:
-    problems = [problem for one in report.kept for problem in one.problems]
-    return frozenset(Path(problem.location.file).absolute().parent for problem in problems if problem.location)
+    def _places_of(self, report: ReloadReport) -> frozenset[Path]:
+        places = [problem.location for one in report.kept for problem in one.problems]
+        return frozenset(Path(self._host.file_at(place.file)).parent for place in places if place is not None)
 
 
 def _is_newer(stamp: Stamp, host: Host) -> bool:

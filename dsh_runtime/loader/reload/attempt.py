@@ -12,7 +12,7 @@ from attrs import define, evolve, field
 
 from dsh_runtime.core.fiber import Fiber
 from dsh_runtime.loader.errors import ConfigProblem, LoaderError, Location, did_you_mean
-from dsh_runtime.loader.host import LoadedPlugin
+from dsh_runtime.loader.host import Host, LoadedPlugin
 from dsh_runtime.loader.model import HostConfig
 from dsh_runtime.loader.ownership import is_host
 from dsh_runtime.loader.pinned import refusals, stray_pins
@@ -99,7 +99,7 @@ class Attempt:
         except LoaderError as error:
             self.problems += error.problems
             return None
-        if _is_emptied(host.config):
+        if _is_emptied(host):
             self.problems.append(ConfigProblem((), EMPTIED, Location(host.config.sources[-1], 1)))
             return None
         if new.pins is not None:
@@ -119,7 +119,7 @@ class Attempt:
     def _concerns_config(self, config: HostConfig) -> bool:
         if self.wish.config or (self.reloader.config_failed and self.wish.paths):
             return True
-        files = {os.path.realpath(file) for file in (*config.sources, *config.value_files)}
+        files = {os.path.realpath(self.reloader.host.file_at(file)) for file in (*config.sources, *config.value_files)}
         return any(os.path.realpath(path) in files for path in self.wish.paths)
 
     # One transaction.
@@ -259,12 +259,13 @@ class Attempt:
         )
 
 
-def _is_emptied(config: HostConfig) -> bool:
+def _is_emptied(host: Host) -> bool:
     """Whether nothing at all is left in the file of a config that had plugins: a save that is half done, or lost."""
+    config = host.config
     if not config.sources or all(row.origin is None for row in config.rows):
         return False
     try:
-        return not Path(config.sources[-1]).read_bytes().strip()
+        return not Path(host.file_at(config.sources[-1])).read_bytes().strip()
     except OSError:
         return False
 

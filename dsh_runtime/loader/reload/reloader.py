@@ -89,7 +89,7 @@ class Reloader:
     def watched(self) -> frozenset[Path]:
         """The folders whose files matter (those in them, not below them): of plugins' sources and of the config."""
         config = self.host.config
-        files = [*config.sources, *config.value_files]
+        files = [self.host.file_at(file) for file in (*config.sources, *config.value_files)]
         files += [module.file for module in self._modules() if module.loose and module.file]
         anchors = (subject.anchor for subject in subjects_of(self.host, config))
         files += [anchor.file for anchor in anchors if anchor is not None and anchor.file is not None]
@@ -180,7 +180,7 @@ class Reloader:
 
     def _read_config(self) -> HostConfig:
         sources = self.host.config.sources
-        return load_config(sources[-1]) if sources else self.host.config
+        return load_config(self.host.file_now(sources[-1])) if sources else self.host.config
 
     def _stand_in_front(self) -> Callable[[], None]:
         self.finder.install()

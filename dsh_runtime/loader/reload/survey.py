@@ -225,4 +225,11 @@ def _stands_in(folder: str, package: str) -> bool:
         folders = list(getattr(sys.modules.get(package), "__path__", ())) if package else sys.path
     except Exception:  # A namespace package whose parent is gone.
         return False
-    return any(os.path.realpath(one) == folder for one in folders)
+    return any(_real(one) == folder for one in folders)
+
+
+def _real(folder: str) -> str | None:
+    try:
+        return os.path.realpath(folder)
+    except OSError:  # The current folder is gone.
+        return None

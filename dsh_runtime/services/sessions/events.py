@@ -7,6 +7,7 @@ identify the event stay whole. ``cut`` is the true size in bytes of a payload th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar, Final, TypeAlias
 
 from attrs import fields_dict, frozen
@@ -162,5 +163,12 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
 def event_of(kind: str, payload: Mapping[str, Any]) -> Event:
     """The event that a payload was made from; members that this version does not know are left out."""
     cls = EVENTS[kind]
-    known = fields_dict(cls)
+    known = _members(cls)
+    if known.issuperset(payload):
+        return cls(**payload)
     return cls(**{name: value for name, value in payload.items() if name in known})
+
+
+@cache
+def _members(cls: type[Event]) -> frozenset[str]:
+    return frozenset(fields_dict(cls))

@@ -172,7 +172,9 @@ class Reader:
         whole = [session for session in found if session.id == id]
         if len(whole or found) == 1:
             return (whole or found)[0]
-        problem = "several sessions begin so; give more of the id" if found else "there is none; 'dsh-run log' lists them"
+        problem = (
+            "several sessions begin so; give more of the id" if found else "there is none; 'dsh-run log' lists them"
+        )
         raise LogError(f"session {id!r} of {str(self.path)!r}: {problem}", code="UNKNOWN_SESSION")
 
     def calls(self, filter: CallFilter = CallFilter()) -> list[CallInfo]:  # frozen
@@ -225,7 +227,8 @@ class Reader:
         """The call at a place of a session."""
         rows = self._rows(_CALLS.format(where="s.id = ? AND c.seq = ?"), session, seq, 1)
         if not rows:
-            text = f"call {seq} of session {session!r} of {str(self.path)!r}: there is none; 'dsh-run log calls' lists them"
+            where = f"call {seq} of session {session!r} of {str(self.path)!r}"
+            text = f"{where}: there is none; 'dsh-run log calls' lists them"
             raise LogError(text, code="UNKNOWN_CALL")
         return self._record(CallInfo(*rows[0]))
 

@@ -21,7 +21,7 @@ RUDE = Path(__file__).with_name("rude_server.py")
 PATIENCE = 20
 NAMES = [
     *("echo", "answer", "twice", "never", "cancelled", "die", "rubbish", "too-much-rubbish", "long"),
-    *("flood-stderr", "environ", "progress", "change", "pid", "child"),
+    *("flood-stderr", "environ", "progress", "change", "pid", "child", "raw", "told"),
 ]
 
 

@@ -18,6 +18,7 @@ from typing import Any
 HOW, TOOLS = sys.argv[1], Path(sys.argv[2])
 _lock = threading.Lock()
 _cancelled: list[Any] = []
+_told: list[Any] = []
 
 
 def send(message: Any) -> None:
@@ -92,6 +93,11 @@ def call(request: Any) -> None:
             params = {"progressToken": token, "progress": done, "total": 2, "message": f"step {done}"}
             send({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
         answer(request, text("done"))
+    elif name == "raw":
+        sys.stdout.write(arguments["text"].replace("$ID", json.dumps(request["id"])) * arguments.get("times", 1))
+        sys.stdout.flush()
+    elif name == "told":
+        answer(request, {**text("x"), "structuredContent": {"told": _told}})
     elif name == "change":
         TOOLS.write_text(json.dumps(arguments["tools"]))
         send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
@@ -117,6 +123,8 @@ def main() -> None:
             _cancelled.append(message["params"]["requestId"])
         elif method in handlers:
             handlers[method](message)
+        elif method is None:
+            _told.append(message)
         elif "id" in message and HOW != "mute":
             error = {"code": -32601, "message": "Method not found"}
             send({"jsonrpc": "2.0", "id": message["id"], "error": error})

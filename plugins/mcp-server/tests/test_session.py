@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import dsh_plugin_redact
 import mcp_types
 import pytest
 import trio
@@ -514,3 +515,22 @@ _HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"n
 
 def _request(request_id: int | str, method: str, params: dict[str, Any]) -> SessionMessage:
     return SessionMessage(mcp_types.JSONRPCRequest(jsonrpc="2.0", id=request_id, method=method, params=params))
+
+
+async def test_secrets_in_progress_messages_are_masked(serve: Serve) -> None:
+    """Whoever waits for the result sees no more of it on the way."""
+    told: list[str | None] = []
+
+    async def leak(args: Any, exec: Any) -> Any:
+        exec.progress(1, None, "logging in with password=" + "hunter2")
+        return {}
+
+    async def tell(done: float, total: float | None, message: str | None) -> None:
+        told.append(message)
+
+    async with serve() as served:
+        await served.ctx.plugin(dsh_plugin_redact, {}).wait()
+        served.offer("leak", leak)
+        async with served.client() as client:
+            await client.call_tool("leak", {}, progress_callback=tell)
+    assert told == ["logging in with password=[redacted: secret]"]

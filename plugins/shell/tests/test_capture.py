@@ -52,13 +52,47 @@ def test_a_replacement_character_of_the_command_is_no_invalid_one() -> None:
     assert captured("\ufffd".encode(), 100) == Output("\ufffd", 3, False, False)
 
 
-def test_news_are_the_end_of_what_came_since_the_last_time() -> None:
-    news = News(8)
+def test_a_line_that_the_cut_tears_is_left_out() -> None:
+    """What is left of it may be half a secret."""
+    lines = b"".join(b"line %03d password=hunter2\n" % number for number in range(100))
+    for keep in range(200, 260):
+        head, omitted, tail = captured(lines, keep).text.split("… ")[0], 0, ""
+        head, tail = captured(lines, keep).text.split("\n… ")[0], captured(lines, keep).text.split("left out …\n")[1]
+        omitted = int(captured(lines, keep).text.split("… ")[1].split()[0].replace(",", ""))
+        assert all(line.endswith("=hunter2") for line in head.splitlines())
+        assert all(line.startswith("line ") for line in tail.splitlines())
+        assert len(head) + len(tail) + omitted == len(lines)
+
+
+def test_of_a_long_line_that_the_cut_tears_the_words_next_to_the_cut_are_left_out() -> None:
+    token = b"ghp_" + b"aB3" * 13
+    for shift in range(len(token) + 20):
+        data = b"x " * 100 + b"password: " + token + b" " + b"y " * 2_000 + b" password: " + token + b" " + b"z" * shift
+        text = captured(data, 2 * (200 + shift)).text
+        assert "aB3aB3" not in text.replace(token.decode(), "")
+        head, tail = text.split("left out …\n")
+        assert token.decode() not in tail or "password: " in tail
+        assert head.startswith("x x ")
+
+
+def test_news_are_the_last_lines_that_came_since_the_last_time() -> None:
+    news = News(12)
     assert news.take() == ""
-    news.add(b"0123")
-    news.add(b"456789")
-    assert news.take() == "23456789"
-    news.add("é".encode()[:1])
-    assert news.take() == ""
-    news.add("é".encode()[1:])
-    assert news.take() == "é"
+    news.add(b"0123\n4")
+    assert news.take() == "0123\n"
+    news.add(b"5\n" + "é".encode()[:1])
+    assert news.take() == "45\n"
+    news.add("é".encode()[1:] + b"\r")
+    assert news.take() == "é\r"
+    news.add(b"first 0123\nlast\n")
+    assert news.take() == "last\n"
+
+
+def test_of_a_line_that_is_too_long_nothing_is_news() -> None:
+    """Neither its beginning, which goes out with nothing behind it, nor its end, which has lost what it was about."""
+    news = News(12)
+    for _ in range(10):
+        news.add(b"password=")
+        assert news.take() == ""
+    news.add(b"hunter2\nnext\n")
+    assert news.take() == "next\n"

@@ -6,7 +6,7 @@ What a server lists and answers is taken as it came: the SDK's own models drop a
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.metadata import version
 from types import MappingProxyType
@@ -17,7 +17,6 @@ import httpx2
 import mcp_types as types
 import trio
 from mcp.client.session import ClientSession
-from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import listen
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import (
@@ -32,15 +31,24 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
 from dsh_plugin_mcp_client._config import Config
+from dsh_plugin_mcp_client._endpoint import endpoint
 from dsh_plugin_mcp_client._errors import McpProtocolError, McpRefusedError, McpServerGoneError, McpTimeoutError
-from dsh_plugin_mcp_client._messages import MessageReader
+from dsh_plugin_mcp_client._messages import NO_ANSWER, MessageReader
 from dsh_plugin_mcp_client._process import program
+from dsh_plugin_mcp_client._sieve import Sieve
+from dsh_plugin_mcp_client._sieved import SievedReader, SievedWriter
 
 _log = logging.getLogger(__name__)
 DISTRIBUTION: Final = "dsh-plugin-mcp-client"
 _RAW: Final[Any] = TypeAdapter(dict[str, Any])
 _LIST: Final = "tools/list"
 _CALL: Final = "tools/call"
+#: Codes of a server that has no stream of changes.
+_NEVER: Final = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS, types.INVALID_REQUEST)
+#: A stream of changes that has ended is opened again after so many seconds.
+_LISTEN_AGAIN: Final = 5.0
+#: What the SDK says when an endpoint does not know the session any more.
+_SESSION_OVER: Final = (types.INVALID_REQUEST, "Session terminated")
 #: What a transport raises when the other end is not there.
 _GONE: Final = (httpx2.HTTPError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
 
@@ -79,11 +87,19 @@ def _is_modern(opts: Any) -> bool:
 class Connection:
     """A server that has been greeted. ``lost`` is set when it is not there any more, ``changed`` when its tools are."""
 
-    def __init__(self, session: ClientSession, dispatcher: _Dispatcher, config: Config, subject: str) -> None:
+    def __init__(
+        self,
+        session: ClientSession,
+        dispatcher: _Dispatcher,
+        config: Config,
+        subject: str,
+        is_down: Callable[[], bool],
+    ) -> None:
         self._session = session
         self._dispatcher = dispatcher
         self._config = config
         self._subject = subject
+        self._is_down = is_down
         self.lost = trio.Event()
         self.changed = trio.Event()
         self.why: str = "it has gone away"
@@ -120,12 +136,21 @@ class Connection:
         """Note when the server says that its tools have changed, where the protocol has a stream for that."""
         if self._session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             return
-        try:
-            async with listen(self._session, tools_list_changed=True) as events:
-                async for _ in events:
-                    self.changed.set()
-        except (MCPError, RuntimeError, TimeoutError, *_GONE) as error:
-            _log.debug("%s does not tell about changes of its tools: %s", self._subject, error)
+        again = False
+        while True:
+            try:
+                async with listen(self._session, tools_list_changed=True) as events:
+                    if again:
+                        # Nobody told what has changed meanwhile.
+                        self.changed.set()
+                    async for _ in events:
+                        self.changed.set()
+            except (MCPError, RuntimeError, TimeoutError, *_GONE) as error:
+                _log.debug("%s does not tell about changes of its tools: %s", self._subject, error)
+                if isinstance(error, MCPError) and error.code in _NEVER:
+                    return
+            again = True
+            await trio.sleep(_LISTEN_AGAIN)
 
     def lose(self, why: str) -> None:
         """The server is not there any more."""
@@ -134,11 +159,12 @@ class Connection:
             self.lost.set()
 
     async def _request(self, request: Any, seconds: float | None, progress: Progress | None = None) -> dict[str, Any]:
-        subject = self._subject
+        subject, began = self._subject, trio.current_time()
         try:
             answer = await self._session.send_request(request, _RAW, seconds, progress_callback=progress)
         except MCPError as error:
-            raise self._refused(error, seconds) from error
+            late = seconds is not None and trio.current_time() - began >= seconds * 0.99
+            raise self._refused(error, seconds if late else None) from error
         except ValidationError as error:
             problem = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, problem["loc"]))
@@ -148,12 +174,15 @@ class Connection:
             raise McpServerGoneError(f"{subject} has gone away during the call") from error
         return answer  # type: ignore[no-any-return]
 
-    def _refused(self, error: MCPError, seconds: float | None) -> Exception:
-        if error.code == types.CONNECTION_CLOSED:
-            self.lose("it closed the connection")
+    def _refused(self, error: MCPError, late: float | None) -> Exception:
+        """What an error stands for. A server may use the SDK's own codes, so these alone say nothing."""
+        if error.data is NO_ANSWER:
+            return McpProtocolError(f"{self._subject} answered against the protocol: {error.message}")
+        if error.code == types.REQUEST_TIMEOUT and late is not None:
+            return McpTimeoutError(f"{self._subject} did not answer within {late:g} s")
+        if self._is_down() or (error.code, error.message) == _SESSION_OVER:
+            self.lose("it closed the connection, or the session")
             return McpServerGoneError(f"{self._subject} has gone away during the call")
-        if error.code == types.REQUEST_TIMEOUT:
-            return McpTimeoutError(f"{self._subject} did not answer within {seconds:g} s")
         return McpRefusedError(f"{self._subject} refused the request: {error.message:.500} ({error.code})")
 
 
@@ -173,8 +202,10 @@ def _mirrored(entries: list[Any]) -> dict[str, Mapping[tuple[str, ...], str]]:
 async def connect(config: Config, subject: str, logger: logging.Logger) -> AsyncIterator[Connection]:
     """Connect for the body. Raises one of the module ``_errors`` if there is no server to speak to."""
     async with AsyncExitStack() as stack:
-        read, write = await stack.enter_async_context(_transport(config, logger))
-        dispatcher = _Dispatcher(read, write)
+        read, write, is_down = await stack.enter_async_context(_transport(config, logger))
+        sieve = Sieve()
+        sieved = SievedReader(read, sieve)
+        dispatcher = _Dispatcher(sieved, SievedWriter(write, sieve))
         box: list[Connection] = []
 
         async def heard(message: Any) -> None:
@@ -183,7 +214,7 @@ async def connect(config: Config, subject: str, logger: logging.Logger) -> Async
 
         info = types.Implementation(name="dsh-runtime", version=version(DISTRIBUTION))
         session = ClientSession(dispatcher=dispatcher, message_handler=heard, client_info=info)
-        connection = Connection(session, dispatcher, config, subject)
+        connection = Connection(session, dispatcher, config, subject, lambda: is_down() or sieved.overrun.is_set())
         box.append(connection)
         nursery = await stack.enter_async_context(trio.open_nursery())
         stack.callback(nursery.cancel_scope.cancel)
@@ -197,6 +228,7 @@ async def connect(config: Config, subject: str, logger: logging.Logger) -> Async
             raise _not_greeted(subject, error, read) from error
         if isinstance(read, MessageReader):
             nursery.start_soon(_watch, read, connection)
+        nursery.start_soon(_watch_sieve, sieved, connection)
         nursery.start_soon(connection.follow)
         yield connection
 
@@ -207,19 +239,20 @@ async def _watch(read: MessageReader, connection: Connection) -> None:
     connection.lose(str(read.fault) if read.fault is not None else "it ended")
 
 
-def _transport(config: Config, logger: logging.Logger) -> Any:
-    return program(config, logger) if config.command is not None else _endpoint(config)
+async def _watch_sieve(read: SievedReader, connection: Connection) -> None:
+    await read.overrun.wait()
+    connection.lose(read.why)
 
 
 @asynccontextmanager
-async def _endpoint(config: Config) -> AsyncIterator[Any]:
-    assert config.url is not None
-    limits = httpx2.Timeout(config.connect_timeout, read=config.call_timeout)
-    async with (
-        httpx2.AsyncClient(headers=config.headers, timeout=limits, trust_env=False) as client,
-        streamable_http_client(config.url, http_client=client, max_sse_event_size=config.max_message_bytes) as streams,
-    ):
-        yield streams
+async def _transport(config: Config, logger: logging.Logger) -> AsyncIterator[tuple[Any, Any, Callable[[], bool]]]:
+    """The two streams, and what tells whether the other end is not there."""
+    if config.command is None:
+        async with endpoint(config) as (read, write, way):
+            yield read, write, lambda: way.down
+        return
+    async with program(config, logger) as (reader, writer):
+        yield reader, writer, lambda: reader.ended.is_set() or writer.broken
 
 
 async def _greet(session: ClientSession, config: Config) -> None:

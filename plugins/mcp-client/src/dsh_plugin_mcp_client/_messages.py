@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections import deque
 from types import TracebackType
 from typing import Final, Self
@@ -15,7 +16,14 @@ from typing import Final, Self
 import anyio
 import trio
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
+from mcp_types import (
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 from pydantic import ValidationError
 
 from dsh_plugin_mcp_client._errors import McpProtocolError
@@ -23,6 +31,12 @@ from dsh_plugin_mcp_client._lines import Lines
 
 _log = logging.getLogger(__name__)
 _CHUNK: Final = 65536
+#: Marks an error that no server sent.
+NO_ANSWER: Final = object()
+#: How an answer begins, as servers write it; the ids are the SDK's, and it counts.
+_ANSWER: Final = re.compile(
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"'
+)
 #: So many lines that are no messages, and the server is given up.
 _RUBBISH: Final = 100
 
@@ -96,6 +110,8 @@ class MessageReader(_Closing):
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except (ValidationError, ValueError):
+            if (broken := _broken_answer(line)) is not None:
+                self._ready.append(SessionMessage(broken))
             if not self._rubbish:
                 _log.warning("an MCP server sent a line that is no message, or is nested too deep: %r", line[:100])
             self._rubbish += 1
@@ -114,24 +130,33 @@ class MessageWriter(_Closing):
     def __init__(self, pipe: trio.abc.SendStream) -> None:
         self._pipe = pipe
         self._turn = trio.Lock()
-        self._broken = False
+        self.broken = False
 
     async def send(self, item: SessionMessage, /) -> None:
         """Write one message; ``BrokenResourceError`` if the server takes no more."""
         data = _encode(item.message)
         async with self._turn:
-            if self._broken:
+            if self.broken:
                 raise anyio.BrokenResourceError
-            self._broken = True
+            self.broken = True
             try:
                 await self._pipe.send_all(data)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 raise anyio.BrokenResourceError from None
-            self._broken = False
+            self.broken = False
 
     async def aclose(self) -> None:
         """Close the pipe."""
         await self._pipe.aclose()
+
+
+def _broken_answer(line: bytes) -> JSONRPCError | None:
+    """The error that stands for an answer which cannot be read: whoever waits for it need not wait any longer."""
+    found = _ANSWER.match(line)
+    if found is None:
+        return None
+    error = ErrorData(code=PARSE_ERROR, message="its answer cannot be read", data=NO_ANSWER)
+    return JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error)
 
 
 def _encode(message: JSONRPCMessage) -> bytes:

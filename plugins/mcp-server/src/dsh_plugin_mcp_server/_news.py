@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import trio
-from dsh_hookspecs import ToolExecution, ToolProgress
+from attrs import evolve
+from dsh_hookspecs import Context, ToolExecution, ToolProgress
 from mcp.server.context import ServerRequestContext
 from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 
@@ -20,9 +21,10 @@ from dsh_plugin_mcp_server._calls import Call, Calls
 
 
 class News:
-    """The notes of one session, and the task that sends them."""
+    """The notes of one session, and the task that sends them. Secrets in messages are masked by the host's redactor."""
 
-    def __init__(self, calls: Calls, send_change: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, ctx: Context, calls: Calls, send_change: Callable[[], Awaitable[None]]) -> None:
+        self._ctx = ctx
         self._calls = calls
         self._send_change = send_change
         self._changed = False
@@ -40,7 +42,7 @@ class News:
         """Listener of ``tools/progress``."""
         call = self._calls.get(exec.call_id)
         if call is not None and call.wants_progress and _goes_on(call, progress):
-            call.unsent.append(progress)
+            call.unsent.append(self._masked(progress))
             self._progressed[call] = None
             self._wake()
 
@@ -50,6 +52,12 @@ class News:
             await self._noted.wait()
             self._noted = trio.Event()
             await self._send_noted()
+
+    def _masked(self, progress: ToolProgress) -> ToolProgress:
+        redact = self._ctx.get("redact")
+        if redact is None or progress.message is None:
+            return progress
+        return evolve(progress, message=redact.text(progress.message))
 
     def _wake(self) -> None:
         """A body in a worker thread reports its progress from there."""

@@ -64,7 +64,7 @@ class _Session:
         self._transport = transport
         backlog = Backlog(config.max_pending_requests, _LONG_MESSAGES * config.max_message_bytes)
         self._calls = Calls(config.max_concurrent_calls, self._insist, backlog.is_cancelled)
-        self._news = News(self._calls, self._send_change)
+        self._news = News(ctx, self._calls, self._send_change)
         self._bus = InMemorySubscriptionBus()
         self._server = _make_server(config, self._bus)
         self._methods = _make_methods(ctx, scope.key, self._calls, record, self._start, config)
