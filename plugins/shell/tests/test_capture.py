@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from dsh_plugin_shell._capture import Capture, News, Output
 
@@ -56,12 +58,10 @@ def test_a_line_that_the_cut_tears_is_left_out() -> None:
     """What is left of it may be half a secret."""
     lines = b"".join(b"line %03d password=hunter2\n" % number for number in range(100))
     for keep in range(200, 260):
-        head, omitted, tail = captured(lines, keep).text.split("… ")[0], 0, ""
-        head, tail = captured(lines, keep).text.split("\n… ")[0], captured(lines, keep).text.split("left out …\n")[1]
-        omitted = int(captured(lines, keep).text.split("… ")[1].split()[0].replace(",", ""))
+        head, note, tail = re.split(r"\n… (.*) bytes left out …\n", captured(lines, keep).text)
         assert all(line.endswith("=hunter2") for line in head.splitlines())
         assert all(line.startswith("line ") for line in tail.splitlines())
-        assert len(head) + len(tail) + omitted == len(lines)
+        assert len(head) + len(tail) + int(note.replace(",", "")) == len(lines)
 
 
 def test_of_a_long_line_that_the_cut_tears_the_words_next_to_the_cut_are_left_out() -> None:
