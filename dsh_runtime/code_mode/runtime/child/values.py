@@ -25,6 +25,10 @@ class NotJsonError(TypeError):
     """A value that JSON cannot carry and give back."""
 
 
+# So that a message calls it by its name alone: a program has no other way to it.
+NotJsonError.__module__ = "builtins"
+
+
 def encode(message: list[Any], value: Any, what: str, max_frame: int) -> bytes:
     """``message`` with ``value`` as its last item, as the body of a frame; ``what`` names the value in errors."""
     try:
