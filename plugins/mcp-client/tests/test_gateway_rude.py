@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import trio
+from dsh_plugin_mcp_client._errors import McpInputRequiredError
+from dsh_plugin_mcp_client._results import outcome_of
 from gateway_kit import code, entry, gateway, row
 
 from dsh_runtime import HostError, open_host
@@ -73,8 +75,8 @@ async def test_a_list_that_is_nested_too_deep_is_no_message(tmp_path: Path, capl
     deep: Any = {}
     for _ in range(300):
         deep = {"properties": {"a": deep}}
-    message = await start(tmp_path, "polite", tools=[entry("deep", inputSchema=deep)], connect_timeout=0.5)
-    assert "did not answer within 0.5 s" in message
+    message = await start(tmp_path, "polite", tools=[entry("deep", inputSchema=deep)])
+    assert "MCP server 'rude' answered against the protocol: its answer cannot be read" in message
     assert "no message" in caplog.text
 
 
@@ -134,6 +136,110 @@ async def test_a_second_answer_goes_nowhere(tmp_path: Path) -> None:
     async with gateway(tmp_path) as gate:
         assert (await gate.call("twice")).content[0]["text"] == "first"
         assert (await gate.call("echo", a=1)).content[0]["text"] == '{"a": 1}'
+
+
+ANSWER = '{"jsonrpc":"2.0","id":$ID,"result":%s}\n'
+FINE = ANSWER % '{"content":[{"type":"text","text":"fine"}]}'
+
+#: What a server writes, and the code that the call ends with.
+WRITTEN: dict[str, tuple[str, str | None]] = {
+    "a number that JSON cannot carry": (ANSWER % '{"content":[],"structuredContent":{"a":NaN}}', "INVALID_TOOL_OUTPUT"),
+    "an infinite number": (ANSWER % '{"content":[],"structuredContent":{"a":1e999}}', "INVALID_TOOL_OUTPUT"),
+    "a lone surrogate": (ANSWER % '{"content":[{"type":"text","text":"\\ud800"}]}', "MCP_PROTOCOL"),
+    "a number of 5000 digits": (
+        ANSWER % ('{"content":[],"structuredContent":{"a":%s}}' % ("9" * 5000)),
+        "MCP_PROTOCOL",
+    ),
+    "an answer nested too deep": (ANSWER % ("[" * 5000 + "]" * 5000), "MCP_PROTOCOL"),
+    "no result": (ANSWER % "null", "MCP_PROTOCOL"),
+    "a list": (ANSWER % "[]", "MCP_PROTOCOL"),
+    "nothing in it": (ANSWER % "{}", "MCP_PROTOCOL"),
+    "structured content that is no object": (ANSWER % '{"content":[],"structuredContent":[1]}', "MCP_PROTOCOL"),
+    "an error that is a text": ('{"jsonrpc":"2.0","id":$ID,"error":"no"}\n', "MCP_PROTOCOL"),
+    "the SDK's code of a closed connection": (
+        '{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"no"}}\n',
+        "MCP_REFUSED",
+    ),
+    "the SDK's code of a timeout": (
+        '{"jsonrpc":"2.0","id":$ID,"error":{"code":-32001,"message":"no"}}\n',
+        "MCP_REFUSED",
+    ),
+    "a batch before the answer": ('[{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}]\n' + FINE, None),
+    "an answer without an id": ('{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"no"}}\n' + FINE, None),
+    "an answer to a call of nobody": ('{"jsonrpc":"2.0","id":123456,"result":{"content":[]}}\n' + FINE, None),
+    "progress that is no number": (
+        '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$ID,"progress":"x"}}\n' + FINE,
+        None,
+    ),
+    "progress without end": (
+        '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$ID,"progress":1e999}}\n' + FINE,
+        None,
+    ),
+    "a change of wrong shape": (
+        '{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":3}}\n' + FINE,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("written", "expected"), WRITTEN.values(), ids=WRITTEN)
+async def test_what_a_server_writes_harms_its_own_call_at_most(
+    tmp_path: Path, written: str, expected: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with gateway(tmp_path) as gate:
+        assert code(await gate.call("raw", text=written)) == expected
+        assert code(await gate.call("echo")) is None
+    assert "Traceback" not in caplog.text
+
+
+async def test_a_server_that_ends_in_mid_answer_is_gone(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as gate, trio.open_nursery() as nursery:
+        results: list[Any] = []
+
+        async def call() -> None:
+            results.append(await gate.call("raw", text='{"jsonrpc":"2.0","id":$ID,"res'))
+
+        nursery.start_soon(call)
+        await trio.testing.wait_all_tasks_blocked(0.02)
+        await gate.call("die")
+        await gate.until(lambda: bool(results))
+    assert code(results[0]) == "MCP_SERVER_GONE"
+
+
+ASKED = ("elicitation/create", "sampling/createMessage", "roots/list", "no/such")
+
+
+async def test_a_server_that_asks_for_something_is_told_that_there_is_nothing(tmp_path: Path) -> None:
+    asked = "".join(f'{{"jsonrpc":"2.0","id":"{n}","method":"{n}","params":{{}}}}\n' for n in (*ASKED, "ping"))
+    async with gateway(tmp_path) as gate:
+        assert code(await gate.call("raw", text=asked + FINE)) is None
+        told = {each["id"]: "error" in each for each in (await gate.call("told")).value["told"]}
+    assert told == {**dict.fromkeys(ASKED, True), "ping": False}
+
+
+def test_a_call_that_wants_input_of_a_user_fails() -> None:
+    with pytest.raises(McpInputRequiredError):
+        outcome_of({"resultType": "input_required", "inputRequests": {}, "requestState": "x"}, "tool 'x'")
+
+
+async def test_a_server_that_asks_without_end_and_reads_no_answers_is_given_up(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as gate:
+        asking = '{"jsonrpc":"2.0","id":"a","method":"ping"}\n'
+        assert code(await gate.call("raw", text=asking, times=50_000)) == "MCP_SERVER_GONE"
+        await gate.until(lambda: gate.names() == [])
+        await gate.until(lambda: "echo" in gate.names())
+
+
+@pytest.mark.parametrize("method", ["notifications/message", "notifications/progress", "no/such"])
+async def test_a_flood_of_notifications_goes_nowhere(
+    tmp_path: Path, method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with gateway(tmp_path) as gate:
+        flood = f'{{"jsonrpc":"2.0","method":"{method}","params":{{"level":3}}}}\n'
+        with trio.move_on_after(0.5):
+            await gate.call("raw", text=flood, times=20_000)
+        assert code(await gate.call("echo")) is None
+    assert len(caplog.records) < 10
 
 
 NO_ANSWERS: list[Any] = [{"content": "text"}, {"content": [{"no": "type"}]}, {"content": [1]}, {"isError": 3}]

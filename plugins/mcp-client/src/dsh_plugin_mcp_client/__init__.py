@@ -4,8 +4,9 @@ A row of the config is a server: a program that speaks over its stdin and stdout
 tools are tools of the host like any other for as long as it is there.
 
 Layering, lowest first: ``_config``, ``_errors``, ``_lines``, ``_sieve``; ``_stderr``, ``_messages``, ``_patterns``,
-``_sieved``; ``_process``, ``_endpoint``, ``_schemas``, ``_results``, ``_fingerprints``; ``_connection``; ``_tools``; ``_keeper``; ``_plugin``;
-beside them ``_import``, ``_commands``. The MCP SDK is imported when the plugin is applied, not before.
+``_sieved``; ``_process``, ``_endpoint``, ``_schemas``, ``_results``, ``_fingerprints``; ``_connection``; ``_tools``;
+``_keeper``; ``_plugin``; beside them ``_import``, ``_commands``. The MCP SDK is imported when the plugin is applied,
+not before.
 """
 
 from dsh_plugin_mcp_client._config import Config

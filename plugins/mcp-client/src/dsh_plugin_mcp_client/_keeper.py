@@ -70,7 +70,10 @@ class Keeper:
             ordinary, rest = group.split(Exception)
             if rest is not None or ordinary is None:
                 raise
-            return HarnessError(f"{self.subject} is lost: {_leaf(ordinary)}")
+            leaf = _leaf(ordinary)
+            if isinstance(leaf, HarnessError):
+                return leaf
+            return HarnessError(f"{self.subject} is lost: {type(leaf).__name__}: {leaf}")
         except OSError as error:
             return HarnessError(f"{self.subject} is lost: {error}")
         finally:
@@ -165,7 +168,7 @@ async def _then_cancel(wait: Callable[[], Any], scope: trio.CancelScope) -> None
     scope.cancel()
 
 
-def _leaf(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
+def _leaf(error: Exception) -> Exception:
+    while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
-    return f"{type(error).__name__}: {error}"
+    return error
