@@ -10,6 +10,7 @@ A command may do something else about a SIGHUP, such as to reload; where the ter
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
@@ -23,8 +24,12 @@ from dsh_runtime.cli.errors import CliError
 
 T = TypeVar("T")
 
+_log = logging.getLogger("dsh.host")
+
 _SIGNALS: Final = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _HANGUP: Final = getattr(signal, "SIGHUP", None)
+_PATIENCE: Final = 2.0
+"""After how many seconds it is told that the end takes its time."""
 _SHELL_BASE: Final = 128
 """A shell reports a program that a signal ended as 128 and the signal's number."""
 
@@ -55,6 +60,18 @@ class Interruption:
         """Bring everything to rest."""
         self._controller.abort(f"interrupted by {signal.Signals(self.number or signal.SIGINT).name}")
         self.scope.cancel()
+        trio.lowlevel.spawn_system_task(_tell_of_what_goes_on)
+
+
+async def _tell_of_what_goes_on() -> None:
+    from dsh_runtime.loader.start import TELL_NOW
+
+    await trio.sleep(_PATIENCE)
+    _log.warning(
+        "something is still under way that cannot be stopped, such as a tool in a thread; it is waited for, and "
+        "another interruption ends at once",
+        extra=TELL_NOW,
+    )
 
 
 def run(command: Callable[[Interruption], Awaitable[T]]) -> T:

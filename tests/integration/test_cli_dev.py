@@ -287,6 +287,18 @@ def test_a_config_that_is_emptied_or_deleted_unloads_nothing(dev: Start, tmp_pat
     assert running.until("Hello")[-1] == "call hello name=Ada: Hello, Ada!"
 
 
+def test_a_tool_that_cannot_be_stopped_is_waited_for_and_a_second_interruption_ends_at_once(
+    dev: Start, tmp_path: Path
+) -> None:
+    """It is said why the end takes its time."""
+    (tmp_path / "hello.py").write_text(HELLO.format(answer="print('begun') or __import__('time').sleep(600)"))
+    running = dev("hello.py", *CALL)
+    running.until_told("begun")
+    running.process.send_signal(signal.SIGINT)
+    assert "another interruption ends at once" in running.until_told("still under way that cannot be stopped")[-1]
+    assert running.interrupt() == (130, [])
+
+
 def test_programs_read_a_document_a_line(dev: Start, tmp_path: Path) -> None:
     """With ``--output json``."""
     (tmp_path / "hello.py").write_text(hello("Hello"))
