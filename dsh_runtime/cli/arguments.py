@@ -211,7 +211,7 @@ def _no_text(error: UnicodeDecodeError) -> CliError:
 
 
 def _remedy(kind: Any) -> str:
-    samples = {"boolean": "true", "array": "'[…]'", "object": "'{…}'", "null": "null"}
+    samples = {"string": "key=text for a text", "boolean": "true", "array": "'[…]'", "object": "'{…}'", "null": "null"}
     return f"write {samples[kind]}" if kind in samples else ("write a number" if kind else "quote texts: '\"…\"'")
 
 

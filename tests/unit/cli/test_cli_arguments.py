@@ -80,6 +80,10 @@ def test_single_arguments_are_put_into_those_of_a_document_which_stays_as_it_was
         (["=x"], "argument '=x' is no key=value; write name=text, name:=JSON, or the whole as --json '{…}'"),
         ([":=1"], "argument ':=1' is no key=value; write name=text, name:=JSON, or the whole as --json '{…}'"),
         (["count=three"], "argument 'count' of tool 'search' takes an integer, and 'three' is no JSON; write a number"),
+        (
+            ["name:=Ada"],
+            "argument 'name' of tool 'search' takes a string, and 'Ada' is no JSON; write key=text for a text",
+        ),
         (["flag=yes"], "argument 'flag' of tool 'search' takes a boolean, and 'yes' is no JSON; write true"),
         (["tags=new"], "argument 'tags' of tool 'search' takes an array, and 'new' is no JSON; write '[…]'"),
         (
