@@ -97,7 +97,8 @@ class Pipeline:
     def with_those_of(self, outer: Pipeline) -> Pipeline:
         """This pipeline for a sub-call: policy that the call around it entered with, and that unloads, comes first.
 
-        Not so policy that a newer version has replaced: that one is heard instead.
+        Not so policy that a newer version has replaced: that one is heard instead. A journal that unloads still has to
+        take the sub-call in, or refuse it.
         """
         both: Any = object.__new__(Pipeline)
         for name in Pipeline.__slots__:
@@ -105,6 +106,8 @@ class Pipeline:
         for stage in ("pre", "execute", "post", "result", "guards"):
             leaving = tuple(item for item in getattr(outer, stage) if is_leaving(item.fiber))
             setattr(both, stage, (*leaving, *(item for item in getattr(self, stage) if item not in leaving)))
+        if self.journal is None:
+            both.journal, both._keeper = outer.journal, outer._keeper
         both.version = MIXED
         return both  # type: ignore[no-any-return]
 

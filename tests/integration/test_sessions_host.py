@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from dsh_hookspecs import AbortController, Allow, Ask, Block, Deny
 
 from dsh_runtime import ToolExecutionInput, define_tool, open_host
+from dsh_runtime.core.lifecycle import State
 from dsh_runtime.services.sessions import Sessions, SessionsConfig
 from dsh_runtime.services.sessions.reading import CallRecord, Reader
 
@@ -173,6 +175,56 @@ async def test_a_broken_log_lets_no_call_through(path: Path) -> None:
     assert tools.ran == 0
     assert {result.error.info.code for result in results} == {"LOG_UNAVAILABLE"}
     assert "session log" in results[0].error.message
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["unloads", "has crashed"])
+async def test_no_call_inside_another_runs_off_the_record_when_the_log_goes(path: Path, crash: bool) -> None:
+    """It is on record while the log can still write, and refused where it cannot."""
+    ran: list[str] = []
+    begun, go_on = trio.Event(), trio.Event()
+    async with open_host({"host": {"log": {"path": str(path)}}}) as host:
+        ctx = host.ctx
+        log = next(fiber for fiber in ctx.fiber.kernel.fibers if fiber.id == "session-log")
+
+        async def outer(args: Any, exec: Any) -> str:
+            begun.set()
+            await go_on.wait()
+            inner = ToolExecutionInput("inner", "inner", {}, exec.signal, exec.agent, exec.token, exec.root_call_id)
+            result = await ctx.tools.execute(inner)
+            return str(result.error.info.code if result.is_error else result.value)
+
+        async def inner(args: Any) -> str:
+            ran.append("inner")
+            return "done"
+
+        for body in (outer, inner):
+            ctx.tools.register(
+                define_tool(name=body.__name__, description="", parameters={}, output={"type": "string"}, execute=body)
+            )
+        told: list[Any] = []
+
+        async def call() -> None:
+            told.append(await run(ctx, "outer", agent=ctx.scope().key))
+
+        async def unload() -> None:
+            await log.dispose()
+
+        async def break_down() -> None:
+            raise RuntimeError("the log is broken")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(call)
+            await begun.wait()
+            if crash:
+                log.ctx.start_soon(break_down)
+            else:
+                nursery.start_soon(unload)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            assert log.state is not State.ACTIVE
+            go_on.set()
+    with Reader(path) as reader:
+        recorded = [event.payload["call_id"] for event in reader.events() if event.type == "tool/call"]
+    assert recorded == ["c1", *ran]
 
 
 async def test_a_hundred_megabytes_pass_and_are_cut_in_the_log(path: Path) -> None:
