@@ -75,12 +75,13 @@ def _grow_stack() -> None:
     segmentation fault before it could tell of a lack of memory.
     """
     limit = sys.getrecursionlimit()
-    nested: list[Any] = []
+    one: list[Any] = []
+    other: list[Any] = []
     for _ in range(_STACK_LEVELS):
-        nested = [nested]
+        one, other = [one], [other]
     sys.setrecursionlimit(2 * _STACK_LEVELS)
     with contextlib.suppress(RecursionError):
-        repr(nested)
+        _ = one == other  # takes two hundred bytes of stack a level, and next to no time
     sys.setrecursionlimit(limit)
 
 
