@@ -161,6 +161,19 @@ async def test_an_aborted_call_is_asked_about_no_longer(desk: Any, autojump_cloc
     assert desk.decided == [("cancelled", None)]
 
 
+@pytest.mark.parametrize(("answer", "outcome"), [("allowed-once", "cancelled"), ("rejected", "rejected")])
+async def test_a_yes_in_the_same_breath_as_an_abort_does_not_count(desk: Any, answer: str, outcome: str) -> None:
+    """Before anybody could be told to stop. A no does: it allows nothing."""
+
+    def person() -> str:
+        desk.controller.abort("changed my mind")
+        return answer
+
+    await desk.channel("person", person)
+    assert await desk.ask() == outcome
+    assert [told for told, _ in desk.decided] == [outcome]
+
+
 async def test_an_abort_from_another_thread_reaches_the_question(desk: Any) -> None:
     """As it reaches the call."""
 
