@@ -47,8 +47,13 @@ _CALL: Final = "tools/call"
 _NEVER: Final = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS, types.INVALID_REQUEST)
 #: A stream of changes that has ended is opened again after so many seconds.
 _LISTEN_AGAIN: Final = 5.0
-#: What the SDK says when an endpoint does not know the session any more.
-_SESSION_OVER: Final = (types.INVALID_REQUEST, "Session terminated")
+#: How the SDK says that an endpoint's answer is none.
+_NO_ANSWER_SAID: Final = (
+    "Failed to parse ",
+    "SSE stream ",
+    "Unexpected content type",
+    "server answered a request with",
+)
 #: What a transport raises when the other end is not there.
 _GONE: Final = (httpx2.HTTPError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
 
@@ -176,13 +181,13 @@ class Connection:
 
     def _refused(self, error: MCPError, late: float | None) -> Exception:
         """What an error stands for. A server may use the SDK's own codes, so these alone say nothing."""
-        if error.data is NO_ANSWER:
-            return McpProtocolError(f"{self._subject} answered against the protocol: {error.message}")
         if error.code == types.REQUEST_TIMEOUT and late is not None:
             return McpTimeoutError(f"{self._subject} did not answer within {late:g} s")
-        if self._is_down() or (error.code, error.message) == _SESSION_OVER:
+        if self._is_down():
             self.lose("it closed the connection, or the session")
             return McpServerGoneError(f"{self._subject} has gone away during the call")
+        if error.data is NO_ANSWER or error.message.startswith(_NO_ANSWER_SAID):
+            return McpProtocolError(f"{self._subject} answered against the protocol: {error.message:.300}")
         return McpRefusedError(f"{self._subject} refused the request: {error.message:.500} ({error.code})")
 
 
