@@ -69,6 +69,12 @@ return [any(found), len(found) < 15]
         assert (await run_one(code)).result == [False, True]
 
 
+async def test_a_program_starts_in_an_empty_directory_and_a_session_of_its_own() -> None:
+    code = "import os\nreturn [os.listdir(), os.getsid(0) == os.getpgid(0) == os.getpid()]"
+    assert (await run_one(code)).result == [[], True]
+    assert (await run_one(code, file_bytes=1_000)).result == [[], True]
+
+
 NOT_ALLOWED = [
     "os.kill(os.getppid(), 9)",
     "os.kill(os.getppid(), 0)",

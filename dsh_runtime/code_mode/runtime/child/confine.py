@@ -79,7 +79,7 @@ def _limit(order: Order) -> None:
     """Set every limit, so that nothing can raise it again. Memory counts beyond what the interpreter itself takes."""
     tasks = 1 + order["threads"] + order["processes"]
     if order["user"] is None:
-        tasks += tasks_of(os.getuid())
+        tasks += tasks_of(os.getuid()) - 1  # this process is among them
     limits = {
         resource.RLIMIT_AS: own_size() + order["memory"],
         resource.RLIMIT_CORE: 0,
