@@ -31,7 +31,7 @@ class Host:
     def __init__(self, ctx: Any) -> None:
         self.ctx = ctx
 
-    def give(self, value: Any) -> None:
+    def give(self, value: Any, name: str = "work") -> None:
         """Have the tool give a text, content blocks, or an error."""
 
         async def execute(args: Any, exec: Any) -> Any:
@@ -43,7 +43,7 @@ class Host:
             return value if isinstance(value, list) else [{"type": "text", "text": value}]
 
         tool: Any = define_tool(
-            name="work", description="work", parameters={}, output={"type": "json"}, execute=execute, render=render
+            name=name, description="work", parameters={}, output={"type": "json"}, execute=execute, render=render
         )
         self.ctx.tools.register(tool)
 
@@ -174,6 +174,29 @@ async def test_what_is_stored_and_shown_is_masked(tmp_path: Path) -> None:
         [shown] = texts(await host.call())
     assert shown.startswith("password=[redacted: secret]\n")
     assert "hunter2" not in stored(tmp_path, shown)
+
+
+@pytest.mark.trio
+async def test_a_large_text_is_masked_beside_the_event_loop(tmp_path: Path) -> None:
+    threads: list[int] = []
+
+    class Masking:
+        name = "masking"
+        provides = ("redact",)
+
+        def apply(self, ctx: Any) -> None:
+            ctx.provide("redact", self)
+
+        def text(self, text: str) -> str:
+            threads.append(threading.get_ident())
+            return text.replace("hunter2", "-")
+
+    async with spilling(tmp_path, plugins=[Masking()]) as host:
+        for size in (5_000, 500_000):
+            host.give("hunter2 " * (size // 8), name=f"work{size}")
+            [shown] = texts(await host.call(f"work{size}"))
+            assert "hunter2" not in shown + stored(tmp_path, shown)
+    assert [thread == threading.get_ident() for thread in threads] == [True, False]
 
 
 @pytest.mark.trio

@@ -19,6 +19,8 @@ from dsh_plugin_spill._store import SpillError, Store
 #: A text that is cut needs so many bytes, so that its note fits in.
 SMALLEST_SHARE: Final = 320
 _LONGEST_REASON: Final = 100
+#: Looking through so many characters takes a few milliseconds.
+_LARGE: Final = 100_000
 
 
 @frozen
@@ -52,7 +54,7 @@ class Spiller:
     async def feedback(self, text: str, call_id: str) -> str:
         """A policy's feedback within the budget, with room for what the host writes in front of it."""
         most = self.budget - len("Error: ")
-        return text if size_of(text) <= most else await self._cut(self.mask(text), most, call_id)
+        return text if size_of(text) <= most else await self._cut(await self._masked(text), most, call_id)
 
     def _bounded(self, block: ContentBlock) -> ContentBlock:
         """A block that is no text, or a note in place of one that is too large."""
@@ -66,7 +68,9 @@ class Spiller:
         return {"type": "text", "text": note}
 
     async def _cut_blocks(self, blocks: Sequence[ContentBlock], call_id: str) -> Content:
-        blocks = [{**block, "text": self.mask(block["text"])} if _is_text(block) else block for block in blocks]
+        blocks = [
+            {**block, "text": await self._masked(block["text"])} if _is_text(block) else block for block in blocks
+        ]
         sizes = [size_of(block["text"]) for block in blocks if _is_text(block)]
         granted = shares(sizes, self.budget)
         if any(share < min(size, SMALLEST_SHARE) for share, size in zip(granted, sizes, strict=True)):
@@ -78,6 +82,12 @@ class Spiller:
                 block = {**block, "text": await self._cut(block["text"], next(left), call_id)}
             cut_blocks.append(block)
         return cut_blocks
+
+    async def _masked(self, text: str) -> str:
+        """A text without its secrets. One that takes a while to look through does so beside the event loop."""
+        if len(text) < _LARGE:
+            return self.mask(text)
+        return await trio.to_thread.run_sync(self.mask, text, abandon_on_cancel=True)
 
     async def _cut(self, text: str, share: int, call_id: str) -> str:
         size = size_of(text)
