@@ -216,6 +216,24 @@ def test_calls_are_followed_while_another_process_makes_them(folder: Path) -> No
     assert following.returncode == 130
 
 
+def test_the_log_itself_is_followed_by_its_calls(folder: Path) -> None:
+    """Without having to say that calls are meant."""
+    for text in ("first", "second"):
+        call(folder, text)
+    words = [DSH_RUN, "log", "--follow", "--limit", "1", "--output", "json"]
+    following = subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert following.stdout is not None
+        ids = [json.loads(following.stdout.readline())["call_id"]]
+        call(folder, "third")
+        ids.append(json.loads(following.stdout.readline())["call_id"])
+    finally:
+        following.send_signal(signal.SIGINT)
+        following.communicate(timeout=30)
+    with Reader(folder / "log.db") as reader:
+        assert ids == [made.call_id for made in reversed(reader.calls(CallFilter(limit=2)))]
+
+
 def test_a_second_signal_leaves_at_once_and_the_next_process_tidies_up(folder: Path) -> None:
     """The call of a process that did not come to rest is closed as interrupted."""
     (folder / "stubborn.py").write_text(STUBBORN)

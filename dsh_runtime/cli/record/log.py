@@ -32,26 +32,32 @@ _LINES: Final = 500
     epilog=examples(
         "dsh-run log",
         "dsh-run log calls --tool fs_write --since 2h",
-        "dsh-run log calls --follow",
+        "dsh-run log --follow",
         "dsh-run log export > log.jsonl",
         "dsh-run log prune --older-than 30d --max-size 1GB",
     ),
 )
 @click.option("--all", "everything", is_flag=True, help="List the sessions of processes, too.")
-@click.option("--limit", type=click.IntRange(min=1), default=_LISTED, show_default=True, help="List at most so many.")
+@click.option("--limit", type=click.IntRange(min=1), help=f"List at most so many.  [default: {_LISTED}]")
+@click.option("-f", "--follow", is_flag=True, help="Show calls as they end, as 'log calls --follow' does.")
 @log_option
 @common_options
 @pass_options
 @click.pass_context
-def command(context: click.Context, options: Options, everything: bool, limit: int, file: str | None) -> int | None:
+def command(
+    context: click.Context, options: Options, everything: bool, limit: int | None, follow: bool, file: str | None
+) -> int | None:
     """List the sessions, the newest first; 'log calls' lists calls. Reading works while other processes write."""
     if context.invoked_subcommand is not None:
         return None
     from dsh_runtime.cli.output import Output
     from dsh_runtime.cli.record.listing import show_sessions
 
+    if follow:
+        context.invoke(calls, limit=limit, follow=True, file=file)
+        return SUCCESS
     with reading(find_log(options, file)) as reader:
-        sessions = reader.sessions(limit=limit, without_idle=None if everything else _HOST)
+        sessions = reader.sessions(limit=limit or _LISTED, without_idle=None if everything else _HOST)
     show_sessions(Output(options.output), sessions)
     return SUCCESS
 
