@@ -99,6 +99,32 @@ async def test_a_record_that_cannot_be_masked_says_nothing(written: io.StringIO)
 
 
 @pytest.mark.trio
+async def test_the_handlers_of_any_logger_mask(written: io.StringIO) -> None:
+    """Also of one that tells no other."""
+    apart = logging.getLogger("test.redact.apart")
+    apart.propagate = False
+    stream = io.StringIO()
+    apart.addHandler(handler := logging.StreamHandler(stream))
+    try:
+        async with open_host(plugins=[dsh_plugin_redact]):
+            apart.warning(SECRET)
+    finally:
+        apart.removeHandler(handler)
+    assert stream.getvalue() == f"{MASKED}\n"
+
+
+@pytest.mark.trio
+async def test_where_a_program_has_set_up_no_handler_stderr_is_masked_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    async with open_host(plugins=[dsh_plugin_redact]):
+        LOG.warning(SECRET)
+    assert capsys.readouterr().err == f"{MASKED}\n"
+    assert logging.lastResort is not None and not logging.lastResort.filters
+
+
+@pytest.mark.trio
 async def test_unloading_leaves_no_filter_behind(written: io.StringIO) -> None:
     async with open_host(plugins=[dsh_plugin_redact]):
         pass

@@ -12,9 +12,9 @@ from dsh_plugin_redact._redactor import Redactor
 
 
 def mask_handlers(redactor: Redactor) -> Callable[[], None]:
-    """Put a masking filter on every handler that the root logger has; give back the undo."""
+    """Put a masking filter on every handler that there is; give back the undo."""
     masking = MaskingFilter(redactor)
-    handlers = tuple(logging.getLogger().handlers)
+    handlers = _handlers()
     for handler in handlers:
         handler.addFilter(masking)
 
@@ -23,6 +23,13 @@ def mask_handlers(redactor: Redactor) -> Callable[[], None]:
             handler.removeFilter(masking)
 
     return undo
+
+
+def _handlers() -> set[logging.Handler]:
+    """Those of all loggers, and the one that writes where a program has set up none."""
+    loggers = (logging.getLogger(), *logging.Logger.manager.loggerDict.values())
+    handlers = {handler for logger in loggers if isinstance(logger, logging.Logger) for handler in logger.handlers}
+    return handlers if logging.lastResort is None else {*handlers, logging.lastResort}
 
 
 class MaskingFilter(logging.Filter):
