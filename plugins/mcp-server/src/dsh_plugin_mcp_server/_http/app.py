@@ -26,6 +26,7 @@ from dsh_plugin_mcp_server._http.tokens import TokenFile
 
 _log = logging.getLogger(__name__)
 _CHALLENGE: Final = [(b"www-authenticate", b'Bearer realm="dsh-runtime"')]
+_METHODS: Final = ("GET", "POST", "DELETE")
 _VERSION: Final = b"mcp-protocol-version"
 
 
@@ -113,6 +114,9 @@ class App:
         return await read_body(scope, receive, self._config.max_message_bytes, self._config.http.body_timeout)
 
     async def _serve(self, client: Client, scope: Mapping[str, Any], body: bytes, receive: Receive, send: Send) -> None:
+        if scope["method"] not in _METHODS:
+            await send_error(send, 405, "Method not allowed", headers=[(b"allow", b"GET, POST, DELETE")])
+            return
         refusal = negotiate(scope)
         if refusal is not None:
             await send_error(send, *refusal)

@@ -64,11 +64,9 @@ class Sessions:
             await self._answer_message(session, decode(body), receive, send)
         elif scope["method"] == "GET":
             await _answer_standing(session, receive, send)
-        elif scope["method"] == "DELETE":
+        else:
             self._discard(session)
             await send_empty(send, 204)
-        else:
-            await send_error(send, 405, "Method not allowed", headers=[(b"allow", b"GET, POST, DELETE")])
 
     async def _answer_message(
         self, session: _Session, message: ReceivedMessage | WireError, receive: Receive, send: Send
