@@ -8,7 +8,7 @@ shares the service's attributes.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dsh_runtime.core.errors import ServiceError
@@ -44,6 +44,26 @@ class Service:
 
     def stop(self) -> Any:
         """Take the service down, before its registrations are undone."""
+
+    def keep(self, key: Hashable, value: Any) -> Callable[[], Any]:
+        """Keep a value for whoever calls, under a key that no other plugin has taken; give back the undo.
+
+        It goes with that plugin. Where that is reloaded, the value of the new version takes the place of the old one's
+        in the swap, and not before. Through a scope's context the value is that scope's own.
+        """
+        return self.ctx.register(self._table(), value, key=key)
+
+    def kept(self) -> dict[Any, Any]:
+        """The values that are kept, by key, as whoever calls sees them: those of its scope hide those above."""
+        fiber = self.ctx.fiber
+        found: dict[Any, Any] = {}
+        for layer in (None, *reversed(fiber.house.scopes.chain(self.ctx.scope_key))):
+            found.update((entry.key, entry.value) for entry in fiber.ledger.group(self._table(), layer))
+        return found
+
+    def _table(self) -> str:
+        own: Context = self.__dict__["ctx"]  # The attribute of a view is its caller's.
+        return f"the value of {own.fiber.id!r} under"
 
 
 def is_service(source: Any) -> bool:

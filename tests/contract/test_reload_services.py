@@ -8,7 +8,7 @@ import pytest
 import trio
 from reload_kit import TOOL, Project, ids
 
-from dsh_runtime import Service, State
+from dsh_runtime import ClashError, Service, State
 
 PROVIDER = """
 class Rules:
@@ -245,3 +245,88 @@ async def test_an_instance_of_a_service_that_cannot_be_there_twice_stops_first(p
         assert ids(report.reloaded) == ["rules", "meter"]
         assert project.log == [("start", 1), ("stop", 1), ("start", 2)]
         assert host.ctx.meter.ctx is host.ctx and project.fiber("rules").state is State.ACTIVE
+
+
+SHELF = """
+from dsh_runtime import Service
+
+class Shelf(Service):
+    name = "shelf"
+
+    def put(self, key, value):
+        return self.keep(key, value)
+
+    def all(self):
+        return self.kept()
+"""
+READER = """
+from rk_notes import log
+inject = ["shelf"]
+
+def apply(ctx):
+    ctx.shelf.put("{key}", {version})
+    log.append(("own", dict(ctx.shelf.all())))
+    log.append(("others", dict(ctx.root.get("shelf").all())))
+    {then}
+"""
+
+
+@pytest.fixture
+def shelf(project: Project) -> Project:
+    """A service that keeps values, and a plugin that has it keep one."""
+    project.config("shelf = ./shelf.py:Shelf", "reader = ./reader.py")
+    project.write("shelf.py", SHELF)
+    project.write("reader.py", READER, key="a", version=1, then="pass")
+    return project
+
+
+def kept(project: Project) -> Any:
+    return project.host.ctx.get("shelf").all()
+
+
+async def test_what_a_service_keeps_for_a_plugin_is_exchanged_with_it_in_the_swap(shelf: Project) -> None:
+    async with shelf.running():
+        assert kept(shelf) == {"a": 1}
+        shelf.log.clear()
+        assert ids((await shelf.save("reader.py", READER, key="a", version=2, then="pass")).reloaded) == ["reader"]
+        assert list(shelf.log) == [("own", {"a": 2}), ("others", {"a": 1})]
+        assert kept(shelf) == {"a": 2}
+        assert not (await shelf.save("reader.py", READER, key="b", version=3, then="1 / 0")).ok
+        assert kept(shelf) == {"a": 2}
+        assert (await shelf.save("reader.py", READER, key="b", version=4, then="pass")).ok
+        assert kept(shelf) == {"b": 4}
+        assert ids((await shelf.save("shelf.py", SHELF + "# changed")).reloaded) == ["shelf", "reader"]
+        assert kept(shelf) == {"b": 4}
+
+
+async def test_a_key_that_a_service_keeps_for_another_plugin_is_refused_naming_both(shelf: Project) -> None:
+    async with shelf.running() as host:
+        fiber = host.ctx.plugin(_Keeper("second", "a"))
+        with pytest.raises(
+            ClashError, match="'second' registers the value of 'shelf' under 'a', which plugin 'reader'"
+        ):
+            await fiber.wait()
+        assert kept(shelf) == {"a": 1}
+
+
+async def test_what_is_kept_through_a_scope_hides_what_stands_above_and_goes_with_the_scope(shelf: Project) -> None:
+    async with shelf.running() as host:
+        keeper = _Keeper("keeper", "mine")
+        await host.ctx.plugin(keeper).wait()
+        scope = keeper.ctx.scope("agent")
+        scope.ctx.shelf.put("a", "its own")
+        assert scope.ctx.shelf.all() == {"a": "its own", "mine": "keeper"}
+        assert kept(shelf) == {"a": 1, "mine": "keeper"}
+        await scope.dispose()
+        assert keeper.ctx.shelf.all() == {"a": 1, "mine": "keeper"}
+
+
+class _Keeper:
+    inject = ("shelf",)
+
+    def __init__(self, name: str, key: str) -> None:
+        self.name, self.key = name, key
+
+    def apply(self, ctx: Any) -> None:
+        self.ctx = ctx
+        ctx.shelf.put(self.key, self.name)

@@ -23,9 +23,10 @@ _SERVICES: Final = frozenset({"tools", "approval", "sessions", "redact", "code_r
 #: What the generated modules and tests call their own things.
 _IN_TEMPLATES: Final = frozenset(
     {
-        *("apply", "assert_denied", "assert_failed", "assert_ok", "call", "config", "conftest", "consumer", "context"),
+        *("apply", "assert_denied", "assert_failed", "assert_ok", "call", "clash_error", "config", "conftest"),
+        *("consumer", "context"),
         "erase",
-        *("field", "frozen", "harness_error", "inject", "key_taken_error", "look_up", "name", "nothing_has_run"),
+        *("field", "frozen", "harness_error", "inject", "look_up", "name", "nothing_has_run"),
         *("open_trial", "plugin_checks", "pytest", "ran", "service", "src", "test", "tests", "tool", "undo"),
         "test_what_every_plugin_keeps_to",
     }
