@@ -261,6 +261,15 @@ async def test_arguments_are_masked_before_they_are_cut(log: Path) -> None:
     assert records(log)[0]["arguments_head"] == '{"text":"****'
 
 
+async def test_names_are_masked_before_they_are_cut(log: Path) -> None:
+    """Half a secret fits no pattern."""
+    long = "c" * 996 + "hunter2"
+    async with audited(log, Redactor()) as host:
+        await host.call(long, long, agent=long)
+    assert "hunt" not in text_of(log)
+    assert records(log)[0]["call"] == "c" * 996 + "***"
+
+
 async def test_a_redactor_that_fails_withholds_the_text_and_not_the_record(log: Path) -> None:
     async with audited(log, Broken(), arguments=True) as host:
         await host.call("c1", arguments={"text": "hunter2"})

@@ -44,6 +44,7 @@ async def test_the_text_of_an_exception_is_masked_in_the_traceback_and_in_itself
             LOG.exception("it failed")
     assert "hunter2" not in written.getvalue()
     assert MASKED in written.getvalue()
+    assert "Traceback" in written.getvalue() and "in test_the_text_of_an_exception" in written.getvalue()
     [record] = caplog.records
     assert record.exc_info is not None
     kind, error, _ = record.exc_info

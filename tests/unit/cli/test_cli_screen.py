@@ -24,7 +24,7 @@ inject = ["tools"]
 
 async def work(args, exec):
     for number in range(1, 4):
-        exec.progress(number, 3, f"step {number}\\x1b[2J")
+        exec.progress(number, 3, f"s3cret {number}\\x1b[2J")
         await trio.sleep(0.12)
     if args["fail"]:
         raise HarnessError("it did not work", code="NO_LUCK")
@@ -101,7 +101,7 @@ def test_a_call_shows_its_card_and_the_card_of_its_result(terminal: Callable[...
     assert before == "╭ $ make s3cret\n│ in /srv\n╰\n"
     assert after == "╭ make s3cret\n│ token s3cret\n╰\n"
     assert [bar.split()[-3:] for bar in bars] == [
-        [f"{share}%", "step", f"{number}\\x1b[2J"] for number, share in ((1, 33), (2, 67), (3, 100))
+        [f"{share}%", "s3cret", f"{number}\\x1b[2J"] for number, share in ((1, 33), (2, 67), (3, 100))
     ]
 
 
@@ -132,3 +132,4 @@ def test_secrets_are_masked_in_cards_and_bars(terminal: Callable[..., str], writ
     assert "s3cret" not in text
     assert "make ***" in text
     assert "token ***" in text
+    assert "33% *** 1" in " ".join(text.split())
