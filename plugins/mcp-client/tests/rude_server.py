@@ -54,6 +54,10 @@ def list_tools(request: Any) -> None:
     if HOW == "lists-in-circles":
         answer(request, {"tools": [], "nextCursor": "again"})
         return
+    if HOW == "pages":
+        page = int(request.get("params", {}).get("cursor", 0))
+        answer(request, {"tools": json.loads(TOOLS.read_text())[page : page + 1], "nextCursor": str(page + 1)})
+        return
     answer(request, {"tools": json.loads(TOOLS.read_text())})
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dsh_plugin_mcp_client import _fingerprints
 from dsh_plugin_mcp_client._fingerprints import Book, FingerprintError
 from gateway_kit import code, entry, gateway
 
@@ -82,3 +83,14 @@ async def test_what_changes_again_before_it_is_accepted_stays_withheld(tmp_path:
         with pytest.raises(FingerprintError, match="changed again"):
             book.accept(seen)
         assert gate.names() == ["change"]
+
+
+def test_a_server_cannot_make_the_file_too_large_for_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_fingerprints, "_MOST_OF_A_SERVER", 2000)
+    book = Book(tmp_path / "fingerprints.json")
+    book.admit("good:0", [entry("echo")])
+    with pytest.raises(FingerprintError, match="'bad' has shown tools of more than 2,000 bytes"):
+        book.admit("bad:0", [entry(f"t{n}") for n in range(100)])
+    assert book.admit("good:0", [entry("echo"), entry("more")])[0].keys() == {"echo", "more"}

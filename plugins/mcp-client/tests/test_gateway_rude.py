@@ -45,6 +45,29 @@ async def test_too_many_tools_are_refused(tmp_path: Path) -> None:
     assert "more than 10 tools" in await start(tmp_path, "polite", tools=tools, max_tools=10)
 
 
+async def test_a_list_that_is_too_long_over_many_pages_is_refused(tmp_path: Path) -> None:
+    tools = [entry(f"t{n}", description="x" * 500) for n in range(50)]
+    assert "more than 10,000 bytes" in await start(tmp_path, "pages", tools=tools, max_message_bytes=10_000)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"description": "nameless", "inputSchema": {}}, "has no name"),
+        ({"name": "", "inputSchema": {}}, "has no name"),
+        (entry("bad", description=3), "no text"),
+        (entry("echo"), "listed twice"),
+        ("text", "has no name"),
+    ],
+)
+async def test_an_entry_that_is_no_tool_is_left_out_alone(
+    tmp_path: Path, wrong: Any, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with gateway(tmp_path, tools=[entry("echo"), wrong]) as gate:
+        assert gate.names() == ["echo"]
+    assert why in caplog.text
+
+
 async def test_in_the_background_a_server_may_be_late(tmp_path: Path) -> None:
     async with gateway(tmp_path, "dies-at-once", start="background") as gate:
         assert gate.names() == []

@@ -5,6 +5,7 @@ What a server lists and answers is taken as it came: the SDK's own models drop a
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -112,6 +113,7 @@ class Connection:
     async def tools(self) -> list[Any]:
         """What the server lists, page after page, each entry as it came."""
         found: list[Any] = []
+        size = 0
         cursor: str | None = None
         seen: set[str] = set()
         while True:
@@ -121,7 +123,13 @@ class Connection:
             entries = page.get("tools")
             if not isinstance(entries, list):
                 raise McpProtocolError(f"{self._subject} lists tools that are no list")
+            size += len(json.dumps(entries)) if found else 0
             found += entries
+            if size > self._config.max_message_bytes:
+                raise McpProtocolError(
+                    f"{self._subject} lists its tools in more than {self._config.max_message_bytes:,} bytes "
+                    "(max_message_bytes)"
+                )
             if len(found) > self._config.max_tools:
                 raise McpProtocolError(f"{self._subject} lists more than {self._config.max_tools} tools (max_tools)")
             cursor = page.get("nextCursor")

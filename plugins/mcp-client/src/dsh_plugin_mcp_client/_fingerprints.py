@@ -24,6 +24,7 @@ _VERSION: Final = 1
 #: What of an entry is looked at. Titles and icons are for a person's eyes alone.
 _PARTS: Final = ("name", "description", "inputSchema", "outputSchema", "annotations")
 _MOST: Final = 268_435_456
+_MOST_OF_A_SERVER: Final = 33_554_432
 
 
 class FingerprintError(HarnessError):
@@ -121,6 +122,12 @@ class Book:
                     admitted[name] = digest_of(entry)
                 else:
                     record["pending"] = shown(entry)
+            if len(json.dumps(records)) > _MOST_OF_A_SERVER:
+                # The file is everybody's: one server must not make it too large to be read.
+                raise FingerprintError(
+                    f"the server {server.rpartition(':')[0]!r} has shown tools of more than {_MOST_OF_A_SERVER:,} "
+                    "bytes in all; its new ones are not noted, and nothing of it is offered"
+                )
         return admitted, len(admitted) < len(entries)
 
     def stamp(self) -> tuple[int, int] | None:
