@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -11,6 +12,7 @@ from typing import Final, TypeAlias
 from .relevance import SOURCES
 
 MAX_SOURCES: Final = 10_000
+MAX_AT_ONCE: Final = 100
 
 Identity: TypeAlias = tuple[int, int]
 """What tells a folder from another one that has come in its place."""
@@ -43,14 +45,25 @@ def _sources_in(folder: Path) -> Iterator[Path]:
         return
 
 
-def places_of(folders: Iterable[Path]) -> dict[Path, Identity]:
-    """The folders to watch so that nothing in ``folders`` is missed, with their identities."""
-    found: dict[Path, Identity] = {}
-    for folder in folders:
-        place = _nearest(folder)
-        if place is not None:
-            found[place[0]] = place[1]
-    return found
+class Places:
+    """The folders to watch so that nothing in ``folders`` is missed, as they were when this was made."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._found = {folder: _nearest(folder) for folder in folders}
+        self._turn: Iterator[Path] = iter(())
+
+    @property
+    def to_watch(self) -> frozenset[Path]:
+        """The folders that are there."""
+        return frozenset(place[0] for place in self._found.values() if place is not None)
+
+    def are_others(self) -> bool:
+        """Whether one has gone, come or been exchanged. Of very many, some are looked at, and others the next time."""
+        some = [*itertools.islice(self._turn, MAX_AT_ONCE)]
+        if not some:
+            self._turn = iter(self._found)
+            some = [*itertools.islice(self._turn, MAX_AT_ONCE)]
+        return any(self._found[folder] != _nearest(folder) for folder in some)
 
 
 def _nearest(folder: Path) -> tuple[Path, Identity] | None:
@@ -66,4 +79,4 @@ def _identity(folder: Path) -> Identity | None:
         found = os.stat(folder)
     except (OSError, ValueError):
         return None
-    return (found.st_dev, found.st_ino) if os.path.isdir(folder) else None
+    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
-from .places import Stamp, places_of, stamp_of
+from .places import Places, Stamp, stamp_of
 from .polling import Polling
 from .relevance import matters
 
@@ -94,9 +94,9 @@ class Watcher:
         try:
             while not self._over:
                 self._anew.clear()
-                places = places_of(self._wanted)
-                watch = self._renewed(places, watch)
-                while not self._anew.is_set() and places == places_of(self._wanted):
+                places = Places(self._wanted)
+                watch = self._renewed(places.to_watch, watch)
+                while not self._anew.is_set() and not places.are_others():
                     self._hand_on(watch.wait(self._anew))
                     self._look_at_files()
         except Exception:

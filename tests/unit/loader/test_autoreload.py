@@ -18,7 +18,7 @@ import pytest
 import trio
 
 from dsh_runtime import AbortController, ConfigError, ToolExecutionInput, open_host
-from dsh_runtime.loader.autoreload.places import places_of
+from dsh_runtime.loader.autoreload.places import MAX_AT_ONCE, Places
 from dsh_runtime.loader.autoreload.relevance import matters
 from dsh_runtime.loader.autoreload.watcher import MAX_PATHS, Changes
 
@@ -266,11 +266,23 @@ def test_a_plain_file_without_a_suffix_does_not_matter(tmp_path: Path) -> None:
 def test_for_a_folder_that_is_gone_the_nearest_one_is_watched(tmp_path: Path) -> None:
     """Until it is there again; a new one in its place is another one."""
     (tmp_path / "a").mkdir()
-    places = places_of([tmp_path / "a", tmp_path / "b" / "c"])
-    assert set(places) == {tmp_path / "a", tmp_path}
-    (tmp_path / "a").rename(tmp_path / "b")
+    places = Places([tmp_path / "a", tmp_path / "b" / "c"])
+    assert places.to_watch == {tmp_path / "a", tmp_path} and not places.are_others()
+    (tmp_path / "a").rename(tmp_path / "d")
+    assert places.are_others()
     (tmp_path / "a").mkdir()
-    assert places_of([tmp_path / "a", tmp_path / "b" / "c"])[tmp_path / "a"] != places[tmp_path / "a"]
+    assert places.are_others()
+
+
+def test_of_very_many_folders_each_is_looked_at_in_its_turn(tmp_path: Path) -> None:
+    """So that an idle watcher costs the same, however many there are."""
+    folders = [tmp_path / f"f{number}" for number in range(2 * MAX_AT_ONCE + 1)]
+    for folder in folders:
+        folder.mkdir()
+    places = Places(folders)
+    assert not any(places.are_others() for _ in range(6))
+    folders[-1].rename(tmp_path / "away")
+    assert [places.are_others() for _ in range(3)] == [False, False, True]
 
 
 def test_of_too_many_changes_it_is_only_known_that_there_are_some() -> None:
