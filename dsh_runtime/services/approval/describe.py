@@ -25,6 +25,7 @@ _DEPTH: Final = 100
 _CARD: Final = Bounds(lines=60, columns=300, bytes=8 * 1024)
 _WHOLE_CARD: Final = Bounds(lines=1_000_000, columns=1_000_000, bytes=1 << 30)
 _INDENT: Final = 11
+_HIDDEN: Final = "(what looks like a secret is masked here, and runs as it was given)"
 
 
 class _Open:
@@ -42,7 +43,8 @@ class RequestText:
     """The parts of the question, each masked and safe to print. ``arguments`` has several lines, the texts one each.
 
     ``card`` is the call's own, where it says more than the arguments. ``complete`` is false where something was left
-    out for its length.
+    out for its length, ``hidden`` true where something of the arguments is masked: whoever answers has to know that
+    they do not see all that runs, since what looks like a secret may be anything.
     """
 
     tool: str
@@ -51,6 +53,7 @@ class RequestText:
     card: Card | None
     arguments: str
     complete: bool
+    hidden: bool = False
 
     def lines(self) -> Iterator[str]:
         """The text as a person reads it, line by line."""
@@ -68,6 +71,8 @@ class RequestText:
     def ending(self) -> Iterator[str]:
         """What stands behind the card."""
         yield from _labelled("arguments", self.arguments.split("\n"))
+        if self.hidden:
+            yield from _labelled("", [_HIDDEN])
         if not self.complete:
             yield from _labelled("", ["(this is not all)"])
 
@@ -98,6 +103,7 @@ def describe_request(
         card=card,
         arguments=cut.json(mask.arguments),
         complete=not cut.has_cut and (card is None or card.whole),
+        hidden=mask.arguments != request.exec.arguments,
     )
 
 

@@ -68,6 +68,14 @@ def test_secrets_are_masked_wherever_they_stand() -> None:
     assert text.count("****") == 7
 
 
+def test_it_says_that_something_of_what_runs_is_not_shown() -> None:
+    """What looks like a secret may be a command."""
+    assert text_of({"command": "run hunter2"}, redact=Redact()).endswith(
+        "\n           (what looks like a secret is masked here, and runs as it was given)"
+    )
+    assert "masked" not in text_of({"command": "run"}, reason="not hunter2", redact=Redact())
+
+
 class RedactKeys(Redact):
     """Masks what stands under one name."""
 
