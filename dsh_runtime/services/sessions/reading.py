@@ -119,8 +119,8 @@ _CALLS: Final = """
 # The ids that begin with a text, as many as are needed to see that there are several.
 _CALL_IDS: Final = """
     SELECT DISTINCT e.call_id FROM events e JOIN sessions s ON s.number = e.session
-    WHERE e.type = 'tool/call' AND e.call_id >= ?1 AND e.call_id < ?1 || char(1114111)
-        AND substr(e.call_id, 1, length(?1)) = ?1 {where} ORDER BY e.call_id LIMIT 3"""
+    WHERE e.type = 'tool/call' AND e.call_id >= :start AND e.call_id < :start || char(1114111)
+        AND substr(e.call_id, 1, length(:start)) = :start {where} ORDER BY e.call_id LIMIT 3"""
 
 _EVENT: Final = """
     SELECT e.id, s.id, e.seq, e.time, e.type, e.call, e.payload
@@ -219,8 +219,9 @@ class Reader:
 
     def _ids(self, start: str, session: str | None, where: str = "") -> list[str]:
         """The ids that begin so, as many as show that there are several."""
-        where += "" if session is None else " AND s.id = ?2"
-        rows = self._rows(_CALL_IDS.format(where=where), start, *([] if session is None else [session]))
+        where += "" if session is None else " AND s.id = :session"
+        with sqlite_errors(self.path):
+            rows = self._db.execute(_CALL_IDS.format(where=where), {"start": start, "session": session}).fetchall()
         return [row[0] for row in rows]
 
     def call_at(self, session: str, seq: int) -> CallRecord:

@@ -145,6 +145,7 @@ def test_calls_inside_a_call_are_told_with_it(host: Path, run: Run) -> None:
     assert [call["arguments"] for call in nested] == [{"name": "Eve"}]
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_beginning_of_an_id_will_do(host: Path, run: Run) -> None:
     """If no other call has it."""
     whole = call_id(run, "--code", "DENIED")
