@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from dsh_hookspecs import (
     ToolExecutionFailure,
     ToolExecutionSuccess,
 )
+from dsh_plugin_redact import Redactor
 
 from dsh_runtime import ToolExecutionInput, define_tool, open_host
 
@@ -72,6 +74,36 @@ async def test_content_is_masked_and_the_value_kept() -> None:
         result = await call(ctx)
     assert text(result) == MASKED
     assert result.value == SECRET
+
+
+@pytest.mark.trio
+async def test_large_content_is_masked_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    whole = Redactor.value
+
+    def value(redactor: Redactor, value: Any) -> Any:
+        threads.append(threading.get_ident())
+        return whole(redactor, value)
+
+    monkeypatch.setattr(Redactor, "value", value)
+    async with redacting(model=True) as ctx:
+        add(ctx, f"{SECRET} " * 100)
+        assert text(await call(ctx)) == f"{MASKED} " * 100
+        here, threads[:] = {*threads}, []
+        ctx.tools.register(
+            define_tool(
+                name="large",
+                description="",
+                parameters={},
+                output={"type": "string"},
+                execute=lambda args: SECRET + "x" * 10**6,
+            )
+        )
+        signal = AbortController().signal
+        result = await ctx.tools.execute(ToolExecutionInput("c2", "large", {}, signal))
+        assert "hunter2" not in text(result)
+    assert here == {threading.get_ident()}
+    assert threads and threading.get_ident() not in threads
 
 
 @pytest.mark.trio

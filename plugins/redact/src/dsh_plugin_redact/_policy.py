@@ -26,6 +26,8 @@ NextPolicy: TypeAlias = Callable[[], Awaitable[PostToolDecision]]
 
 #: Blocks whose ``data`` is no text.
 _BINARY: Final = ("image", "audio")
+#: Looking through so many characters takes a few milliseconds.
+_LARGE: Final = 100_000
 
 
 class ModelPolicy:
@@ -38,6 +40,14 @@ class ModelPolicy:
     async def review(self, result: ToolExecutionResult, next: NextPolicy) -> PostToolDecision:
         """The answer of the policies behind, masked; the very same answer if there is no secret."""
         decision = await next()
+        if not _is_large(_shown(decision, result)):
+            return self._reviewed(decision, result)
+        import trio
+
+        # That takes a while, and the event loop goes on meanwhile.
+        return await trio.to_thread.run_sync(self._reviewed, decision, result, abandon_on_cancel=True)
+
+    def _reviewed(self, decision: PostToolDecision, result: ToolExecutionResult) -> PostToolDecision:
         contexts = self._contexts(decision.additional_contexts)
         if isinstance(decision, Block):
             feedback = self._feedback(decision.feedback)
@@ -69,7 +79,7 @@ class ModelPolicy:
             value = self._redactor.value(result.value)
             if value is not result.value:
                 return evolve(decision, value=value)
-        shown = result.content if decision.content is None else decision.content
+        shown = _shown(decision, result)
         content = self._content(shown)
         return decision if content is shown else evolve(decision, content=content, value=UNSET)
 
@@ -97,3 +107,15 @@ class ModelPolicy:
         if content is context.content and meta is context.meta and source is context.source:
             return context
         return ContextMessage(content, source, meta)
+
+
+def _shown(decision: PostToolDecision, result: ToolExecutionResult) -> Content:
+    """The content that stands."""
+    if isinstance(decision, Block):
+        feedback = decision.feedback
+        return [{"type": "text", "text": feedback}] if isinstance(feedback, str) else feedback
+    return result.content if decision.content is None else decision.content
+
+
+def _is_large(content: Content) -> bool:
+    return sum(len(text) for block in content if isinstance(text := block.get("text"), str)) >= _LARGE
