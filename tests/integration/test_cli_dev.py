@@ -179,6 +179,17 @@ def test_a_new_version_that_ends_the_process_ends_nothing(dev: Start, tmp_path: 
     assert running.interrupt() == (0, [])
 
 
+def test_a_tool_that_raises_an_interrupt_of_its_own_ends_nothing(dev: Start, tmp_path: Path) -> None:
+    """Ctrl-C is a signal here; whatever else looks like it is a mistake of the author's."""
+    file = tmp_path / "hello.py"
+    file.write_text("def boom():\n    raise KeyboardInterrupt\n" + HELLO.format(answer="boom()"))
+    running = dev("hello.py", *CALL)
+    told = running.until("call ")[-1]
+    assert told.startswith(f"error: call hello name=Ada: KeyboardInterrupt was raised at {file}:2; a plugin cannot end")
+    file.write_text(hello("Hej"))
+    assert running.until("Hej")[-1] == "call hello name=Ada: Hej, Ada!"
+
+
 def test_a_plugin_that_blocks_is_named_with_the_place(dev: Start, tmp_path: Path) -> None:
     """After a second, while it does."""
     source = HELLO.format(answer="__import__('time').sleep(2) or 'late'").replace("def hello", "async def hello")

@@ -18,7 +18,9 @@ from dsh_runtime.cli.call import parameters_of
 from dsh_runtime.cli.errors import CliError, error_lines
 from dsh_runtime.cli.results import content_text, failure_line
 from dsh_runtime.cli.session import call_tool
-from dsh_runtime.loader.blame import place_of
+from dsh_runtime.core.effects import may_be_the_users
+from dsh_runtime.loader.blame import place_of, summary_of
+from dsh_runtime.loader.host import remedy_for
 
 if TYPE_CHECKING:
     from dsh_runtime.cli.running import Interruption
@@ -142,6 +144,13 @@ class RepeatedCalls:
                 result = await call_tool(self._host, call.tool, arguments, told)
         except CliError as error:
             return Outcome(call, "; ".join(error_lines(error)), False, 0.0)
+        except (
+            KeyboardInterrupt
+        ) as error:  # Of a tool or a policy: the user's own is a signal here, which raises nothing.
+            if may_be_the_users():
+                raise
+            text = f"{summary_of(error)} was raised at {place_of(error)}{remedy_for(error)}"
+            return Outcome(call, text, False, 0.0)
         took = (time.perf_counter() - began) * 1_000
         if result.is_error:
             return Outcome(call, failure_line(call.tool, result) + raised.place(), False, took)
