@@ -241,6 +241,22 @@ async def test_what_policies_behind_it_say_is_cut(tmp_path: Path, decision: Post
 
 
 @pytest.mark.trio
+@pytest.mark.parametrize("kind", ["content", "feedback"])
+async def test_what_policies_behind_it_say_is_masked_before_it_is_cut(tmp_path: Path, kind: str) -> None:
+    said = "password=" + "hunter2\n" + "y" * 5000
+    decision = Accept(content=[block(said)]) if kind == "content" else Block(said)
+
+    async def policy(next: Next) -> PostToolDecision:
+        return decision
+
+    talker = SimpleNamespace(name="talker", apply=lambda ctx: ctx.on("tools/post-execute", policy))
+    async with spilling(tmp_path, redact=True, plugins=[talker]) as host:
+        host.give("short")
+        [shown] = texts(await host.call())
+    assert "hunter2" not in shown + stored(tmp_path, shown)
+
+
+@pytest.mark.trio
 async def test_a_sub_calls_content_is_cut_on_its_way_into_the_log(tmp_path: Path) -> None:
     content = [{"type": "text", "text": "x" * 5000}]
     outer: Any = SimpleNamespace(call_id="c1")
