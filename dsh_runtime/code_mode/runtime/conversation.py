@@ -1,10 +1,10 @@
 """One program's run: the host's half of the conversation, from the program's text to its end.
 
 Strategy: one task at a time reads everything that comes from the worker, through one ``epoll`` of its three
-descriptors; what it hears is handled at once, without waiting. Who has heard a sub-call leaves the reading to another
-task and carries it out itself, there and then: the program waits for nothing but the call. Any more that came with it
-have tasks of their own. A sub-call is taken in when few enough are under way and their values take up little enough
-room; until then it waits here, and a program that sends more than its share is not read any further.
+descriptors; what it hears is handled at once, without waiting. Who has heard a sub-call carries it out itself, there
+and then, and leaves the reading to another task if the call has to wait for something. Any more that came with it have
+tasks of their own. A sub-call is taken in when few enough are under way and their values take up little enough room;
+until then it waits here, and a program that sends more than its share is not read any further.
 """
 
 from __future__ import annotations
@@ -36,12 +36,15 @@ from dsh_runtime.code_mode.runtime.frames import (
     program_frame,
     reply_frame,
 )
+from dsh_runtime.code_mode.runtime.noticing import noticing
 from dsh_runtime.code_mode.runtime.outbox import Outbox
 from dsh_runtime.code_mode.runtime.output import Output
 from dsh_runtime.code_mode.runtime.worker import Worker
 
 _CHUNK: Final = 65_536
 _PIECES: Final = 8
+#: Every so many rounds it is looked whether there is something else than the channel.
+_ROUNDS: Final = 8
 #: How many sub-calls are under way at once, and how many messages are handled before others get a turn.
 _MAX_UNDER_WAY: Final = 100
 _AT_A_TIME: Final = 64
@@ -80,6 +83,7 @@ class Conversation:
         self._readers = trio.lowlevel.ParkingLot()
         self._own: Errand | None = None
         self._is_hearing = False
+        self._rounds = 0
         self._handed_over = False
         self._outbox.send(program_frame(program.code))
 
@@ -139,17 +143,25 @@ class Conversation:
         await trio.sleep_forever()
 
     async def _serve(self, own: Errand | None = None) -> None:
-        """Carry sub-calls out, one at a time, and read for the next one when it is this task's turn."""
+        """Read, when it is this task's turn, and carry out what it has heard; if that waits, another one reads."""
         task = trio.lowlevel.current_task()
-        while own is not None or (own := await self._next_errand()) is not None:
+        relieved = False
+
+        def relieve() -> None:
+            nonlocal relieved
+            relieved = True
             if not self._readers.unpark():
                 self._start(self._serve)
-            await self._carry(own)
+
+        while own is not None or (own := await self._next_errand()) is not None:
+            relieved = False
+            await noticing(self._carry(own), relieve)
             if self._ending is not None:
                 return
             own = None
             task.context = self._context.copy()  # from the next step on: a sub-call finds nothing of another's
-            await self._readers.park()
+            if relieved:
+                await self._readers.park()
 
     def _start(self, function: Callable[..., Awaitable[None]], *arguments: object) -> None:
         """Start a task that finds nothing of a sub-call's context."""
@@ -166,7 +178,20 @@ class Conversation:
         return None
 
     async def _hear(self) -> None:
-        for descriptor, events in await self._worker.wait():
+        await self._worker.readable()
+        self._rounds += 1
+        # Most of the time it is the channel, so that is tried first; the others have their turn now and then.
+        if self._rounds % _ROUNDS == 0 or not self._reading or self._outbox.watched or not self._on_channel():
+            self._look_around()
+        self._is_hearing = True
+        try:
+            while self._ending is None and not self._heard_all():
+                await trio.lowlevel.checkpoint()
+        finally:
+            self._is_hearing = False
+
+    def _look_around(self) -> None:
+        for descriptor, events in self._worker.poll.poll(0):
             if descriptor == self._worker.output:
                 self._on_output()
             elif descriptor == self._worker.control.fileno():
@@ -176,12 +201,6 @@ class Conversation:
                     self._outbox.flush()
                 if events & ~select.EPOLLOUT and (self._reading or events & select.EPOLLHUP):
                     self._on_channel()
-        self._is_hearing = True
-        try:
-            while self._ending is None and not self._heard_all():
-                await trio.lowlevel.checkpoint()
-        finally:
-            self._is_hearing = False
 
     def _on_output(self) -> None:
         self.output.read()
@@ -190,21 +209,22 @@ class Conversation:
         elif self.output.ended:
             self._worker.poll.unregister(self.output.descriptor)
 
-    def _on_channel(self) -> None:
-        """Take in what has come; of a large frame several pieces at once."""
-        for _ in range(_PIECES):
+    def _on_channel(self) -> bool:
+        """Take in what has come, of a large frame several pieces at once; whether there was anything."""
+        for piece in range(_PIECES):
             try:
                 data = self._worker.channel.recv(_CHUNK)
             except BlockingIOError:
-                return
+                return piece > 0
             except OSError:
                 data = b""
             if not data:
                 self._end(Gone())
-                return
+                break
             self._inbox.feed(data)
             if len(data) < _CHUNK:
-                return
+                break
+        return True
 
     def _heard_all(self) -> bool:
         """Handle some of the messages that have come; whether that was all of them."""

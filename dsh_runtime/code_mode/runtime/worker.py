@@ -71,9 +71,13 @@ class Worker:
         for connection in (self.channel, self.control):
             self.poll.register(connection, select.EPOLLIN)
 
+    async def readable(self) -> None:
+        """Wait until something can be read or written."""
+        await trio.lowlevel.wait_readable(self.poll)
+
     async def wait(self) -> list[tuple[int, int]]:
         """What can be read or written, as descriptors and events; waits until there is something."""
-        await trio.lowlevel.wait_readable(self.poll)
+        await self.readable()
         return self.poll.poll(0)
 
     def hear_warden(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from dsh_runtime.code_mode.runtime.frames import (
     Violation,
     reply_frame,
 )
+from dsh_runtime.code_mode.runtime.parsed import freeze_parsed
 from dsh_runtime.values import snapshot_json
 
 FRAME = 10_000
@@ -75,6 +77,8 @@ def test_every_message_of_an_honest_process_is_heard() -> None:
         b'["call",1,"t",NaN]',
         b'["call",1,"t",Infinity]',
         b'["call",1,"t",1e999]',
+        b'["call",1,"t",{"a":1e999}]',
+        b'["call",1,"t",[[-1e999]]]',
         b'["call",1,"t","\\ud800"]',
         b'["call",1,"t",{"\\udfff":1}]',
         b'["call",1,"\\ud800",{}]',
@@ -182,6 +186,35 @@ def test_any_json_is_a_message_with_checked_parts_or_a_violation(tag: str, parts
             assert (type(text), type(trace)) == (str, str)
         case _:
             raise AssertionError(message)
+
+
+numbers = st.integers() | st.floats() | st.integers(min_value=-(10**700), max_value=10**700)
+trees = st.recursive(
+    st.none() | st.booleans() | numbers | st.text(max_size=3) | st.just("\ud800"),
+    lambda inner: st.lists(inner, max_size=12) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
+    max_leaves=30,
+)
+
+
+@given(trees, st.integers(min_value=1, max_value=5), st.booleans())
+def test_a_parsed_value_is_frozen_as_any_other_is(tree: Any, depth: int, escaped: bool) -> None:
+    """The quick way for what was just parsed takes, gives and refuses what ``snapshot_json`` does."""
+    body = json.dumps(tree, ensure_ascii=escaped).encode("utf-8", "surrogatepass" if escaped else "replace")
+    value = json.loads(body)
+    try:
+        expected = snapshot_json(value, max_depth=depth)
+    except JsonValueError as refused:
+        with pytest.raises(JsonValueError, match=re.escape(str(refused))):
+            freeze_parsed(value, body, depth)
+        return
+    found = freeze_parsed(value, body, depth)
+    assert (found, shape(found)) == (expected, shape(expected))
+
+
+def shape(value: Any) -> Any:
+    """The types of a value and all that is in it."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [type(value), *map(shape, inner)]
 
 
 @given(values)

@@ -68,9 +68,8 @@ class Calls:
                 self._channel.send(b'["cancel",%d]' % number)
 
     def _is_all_there_is(self) -> bool:
-        """Whether nothing else of the program could go on meanwhile: no other task that is ready, and no timer."""
-        loop: Any = self._loop
-        return not getattr(loop, "_ready", True) and not getattr(loop, "_scheduled", True)
+        """Whether no other task of the program could go on meanwhile. Timers can wait for as long as it takes."""
+        return not getattr(self._loop, "_ready", True)
 
     def heard(self, message: list[Any]) -> None:
         """The host says what became of a sub-call."""
