@@ -144,14 +144,14 @@ class RepeatedCalls:
                 result = await call_tool(self._host, call.tool, arguments, told)
         except CliError as error:
             return Outcome(call, "; ".join(error_lines(error)), False, 0.0)
-        except (
-            KeyboardInterrupt
-        ) as error:  # Of a tool or a policy: the user's own is a signal here, which raises nothing.
+        except KeyboardInterrupt as error:  # The user's own is a signal here, which raises nothing.
             if may_be_the_users():
                 raise
             text = f"{summary_of(error)} was raised at {place_of(error)}{remedy_for(error)}"
             return Outcome(call, text, False, 0.0)
         took = (time.perf_counter() - began) * 1_000
+        redact = self._host.ctx.get("redact")
+        mask = str if redact is None else redact.text
         if result.is_error:
-            return Outcome(call, failure_line(call.tool, result) + raised.place(), False, took)
-        return Outcome(call, content_text(result.content), True, took)
+            return Outcome(call, mask(failure_line(call.tool, result) + raised.place()), False, took)
+        return Outcome(call, mask(content_text(result.content)), True, took)
