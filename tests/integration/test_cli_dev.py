@@ -283,6 +283,14 @@ def test_the_config_is_watched_too(dev: Start, tmp_path: Path) -> None:
     assert "dsh.toml:1: hots:" in running.until("error: ")[-1]
 
 
+def test_secrets_in_what_came_of_a_call_are_masked(dev: Start, tmp_path: Path) -> None:
+    """Where the config has a redactor."""
+    (tmp_path / "hello.py").write_text(hello("password=hunter2 for"))
+    (tmp_path / "dsh.toml").write_text('[[plugin]]\nid = "redact"\nuse = "redact"\n')
+    running = dev("hello.py", *CALL)
+    assert running.until("call ")[-1] == "call hello name=Ada: password=[redacted: secret] for, Ada!"
+
+
 def test_a_config_that_is_emptied_or_deleted_unloads_nothing(dev: Start, tmp_path: Path) -> None:
     """It is a save that is half done, or a mistake: policy stays, and what comes back is taken up."""
     (tmp_path / "hello.py").write_text(hello("Hello"))
