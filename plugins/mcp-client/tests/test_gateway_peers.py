@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -326,3 +327,62 @@ def test_a_client_of_fastmcp_is_served(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout) == [["add", "count", "fail"], 3, True]
+
+
+FAST_HTTP_CLIENT = """
+import asyncio
+import json
+import sys
+
+from fastmcp import Client
+
+
+async def main():
+    async with Client(sys.argv[1]) as client:
+        names = sorted(tool.name for tool in await client.list_tools())
+        result = await client.call_tool("add", {"a": 1, "b": 2})
+        failed = await client.call_tool("fail", {}, raise_on_error=False)
+        heard = []
+
+        async def hear(progress, total, message):
+            heard.append(progress)
+
+        await client.call_tool("count", {"to": 3}, progress_handler=hear)
+        print(json.dumps([names, result.data, failed.is_error, heard]))
+
+
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def started(command: list[Any], folder: Path, where: str) -> Iterator[str]:
+    """A program that says where it listens, in the last word of its first line with ``where`` in it."""
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            yield next(line.split()[-1] for line in process.stderr if where in line)
+        finally:
+            process.terminate()
+            process.stderr.read()
+
+
+def test_fastmcp_is_served_and_serves_over_http_on_both_sides(tmp_path: Path) -> None:
+    pytest.importorskip("fastmcp", reason="fastmcp is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    run = f'server.run(transport="http", host="127.0.0.1", port={port}, show_banner=False)'
+    (tmp_path / "fast.py").write_text(FAST_SERVER.replace("server.run(show_banner=False)", run))
+    (tmp_path / "client.py").write_text(FAST_HTTP_CLIENT)
+    fingerprints = json.dumps(str(tmp_path / "f.json"))
+    (tmp_path / "dsh.toml").write_text(
+        f'[host.log]\nenabled = false\n[[plugin]]\nid = "far"\nuse = "mcp-client"\n[plugin.config]\n'
+        f'url = "http://127.0.0.1:{port}/mcp"\nfingerprints = {fingerprints}\n'
+        '[[plugin]]\nid = "door"\nuse = "mcp-server"\n[plugin.config.http]\nport = 0\n'
+    )
+    fast, gate = [sys.executable, "fast.py"], [DSH_RUN, "-c", "dsh.toml", "mcp", "--http"]
+    with started(fast, tmp_path, "running on"), started(gate, tmp_path, "http://") as url:
+        program = [sys.executable, tmp_path / "client.py", url]
+        done = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout) == [["add", "count", "fail"], 3, True, [1, 2, 3]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +60,28 @@ def test_the_inspector_gets_a_failure_as_a_tool_error(inspector: Path, command: 
     """Not as an error of the protocol."""
     result = inspect(inspector, command[0], "tools/call", "--tool-name", "fail")
     assert result == {"content": [{"type": "text", "text": "Error: boom"}], "isError": True}
+
+
+@pytest.fixture
+def over_http(command: tuple[list[str], Path], tmp_path: Path) -> Iterator[str]:
+    """The URL of the same host over HTTP. It needs no token: the inspector's command loses headers on their way."""
+    config = tmp_path / "http.toml"
+    table = "[plugin.config.http]\nport = 0\n"
+    config.write_text(f"{Path(command[0][2]).read_text()}{table}")
+    line = [command[0][0], "--config", str(config), "mcp", "--http"]
+    with subprocess.Popen(line, cwd=Path(command[0][2]).parent, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            said = process.stderr.readline()
+            yield said.split()[-1]
+        finally:
+            process.terminate()
+            process.stderr.read()
+
+
+def test_the_inspector_is_served_over_http(inspector: Path, over_http: str) -> None:
+    words = ["--transport", "http", "--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=hello"]
+    line = [str(inspector), "--cli", over_http, *words]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["structuredContent"] == {"text": "hello"}
