@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -12,7 +13,8 @@ import pytest
 
 DSH_RUN = os.path.join(sysconfig.get_path("scripts"), "dsh-run")
 TOKEN = "ghp_" + "aB3" * 13
-SECRETS = (TOKEN, "hunter2", "opensesame")
+BASIC = base64.b64encode(b"ada:hunter2").decode()
+SECRETS = (TOKEN, "hunter2", "opensesame", BASIC)
 CONFIG = """
 [host.log]
 path = "log.db"
@@ -90,8 +92,18 @@ def apply(ctx):
     ctx.on("tools/pre-execute", policy)
 """
 NESTED = json.dumps({"deep": [{TOKEN: 1, "api_key": "opensesame"}, ["Bearer " + TOKEN]]})
+ENCODED = json.dumps(
+    {
+        "argv": ["login", "--password", "hunter2"],
+        "next": "https%3A%2F%2Fada%3Ahunter2%40db.example%2F%3Ftoken%3Dopensesame",
+        "sent": f"Authorization: Basic {BASIC}",
+        "config": f'{{"auths": {{"r.example": {{"auth": "{BASIC}"}}}}}}',
+        "bytes": repr({b"password": b"hunter2"}),
+    }
+)
 CALLS = {
     "in arguments, names of arguments, results, contexts": ("login", f"more:={NESTED}"),
+    "in arguments, as URLs, headers and commands have them": ("login", f"more:={ENCODED}"),
     "in an exception": ("fail",),
     "in a denial": ("denied",),
     "in a question": ("asked",),
