@@ -51,6 +51,7 @@ SENT: dict[str, tuple[Callable[[Any], bytes], str | None]] = {
         "MCP_REFUSED",
     ),
     "no right": (lambda n: whole(b"no", b"", b"401 No"), "MCP_REFUSED"),
+    "a bad request": (lambda n: whole(b"no", b"", b"400 No"), "MCP_REFUSED"),
     "an error of its own": (lambda n: whole(b"no", b"", b"500 No"), "MCP_REFUSED"),
     "an acknowledgement": (lambda n: whole(b"", b"", b"202 Yes"), "MCP_PROTOCOL"),
     "half a document": (lambda n: HEAD + JSON + b"content-length: 500\r\n\r\n{", "MCP_SERVER_GONE"),
@@ -71,7 +72,8 @@ SENT: dict[str, tuple[Callable[[Any], bytes], str | None]] = {
 class Endpoint:
     """An endpoint with a tool for each thing that it can send. ``sessions`` are the ids that it knows."""
 
-    def __init__(self) -> None:
+    def __init__(self, unknown: bytes = b"404 No") -> None:
+        self.unknown = unknown
         self.sessions: set[str] = set()
         self.greeted = 0
 
@@ -96,9 +98,11 @@ class Endpoint:
         if asked == "initialize":
             return self.greet(number)
         if session not in self.sessions:
-            return whole(b"", b"", b"404 No")
+            return whole(b"", b"", self.unknown)
         if asked.startswith("notifications/"):
             return whole(b"", b"", b"202 Yes")
+        if asked == "ping":
+            return whole(answer(number, b"{}"))
         if asked == "tools/list":
             return whole(answer(number, json.dumps({"tools": [entry(name) for name in SENT]}).encode()))
         return SENT[message["params"]["name"]][0](number)
@@ -142,13 +146,22 @@ async def test_what_an_endpoint_sends_harms_its_own_call_at_most(tmp_path: Path,
         assert code(await gate.call("an answer")) is None
 
 
-async def test_an_endpoint_that_has_forgotten_the_session_is_greeted_again(tmp_path: Path) -> None:
-    endpoint = Endpoint()
+@pytest.mark.parametrize("status", [b"404 No", b"400 No"])
+async def test_an_endpoint_that_has_forgotten_the_session_is_greeted_again(tmp_path: Path, status: bytes) -> None:
+    endpoint = Endpoint(status)
     async with behind(endpoint, tmp_path) as gate:
         endpoint.sessions.clear()
         assert code(await gate.call("an answer")) == "MCP_SERVER_GONE"
         await gate.until(lambda: endpoint.greeted == 2 and "an answer" in gate.names())
         assert code(await gate.call("an answer")) is None
+
+
+async def test_an_endpoint_that_refuses_a_request_keeps_its_session(tmp_path: Path) -> None:
+    endpoint = Endpoint()
+    async with behind(endpoint, tmp_path) as gate:
+        assert code(await gate.call("a bad request")) == "MCP_REFUSED"
+        assert code(await gate.call("an answer")) is None
+    assert endpoint.greeted == 1
 
 
 async def test_a_status_is_told(tmp_path: Path) -> None:

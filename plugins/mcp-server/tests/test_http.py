@@ -14,9 +14,13 @@ import httpx2
 import pytest
 import trio
 from dsh_hookspecs import HarnessError
+from dsh_plugin_mcp_server._http.desk import Desk
 from dsh_plugin_mcp_server._http.origins import host_allowed, is_loopback, origin_allowed
 from dsh_plugin_mcp_server._http.tokens import TokenFileError, parse_tokens
+from dsh_plugin_mcp_server._wire import ReceivedMessage
 from http_kit import MODERN, PATIENCE, Served, hello, modern, serving
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp_types import JSONRPCNotification, JSONRPCRequest
 
 DSH_RUN = Path(sys.executable).with_name("dsh-run")
 
@@ -254,6 +258,30 @@ async def _until(lines: Any, start: str) -> Any:
             return
 
 
+async def test_a_method_that_is_not_known_is_an_error_of_the_protocol(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (served, _):
+        session = await greeted(served)
+        response = await served.post({"jsonrpc": "2.0", "id": 8, "method": "no/such"}, **session)
+        assert (response.status_code, response.json()["error"]["code"]) == (200, -32601)
+
+
+async def test_a_client_that_does_not_read_loses_its_stream_and_nobody_elses() -> None:
+    desk = Desk()
+    request = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call")
+    news = JSONRPCNotification(jsonrpc="2.0", method="notifications/tools/list_changed")
+    about = ServerMessageMetadata(related_request_id=1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(desk.transport.read.receive)
+        async with desk.posted(ReceivedMessage(request), request) as letter:
+            with desk.standing() as standing:
+                for _ in range(1000):
+                    desk.take(SessionMessage(news))
+                    desk.take(SessionMessage(news, about))
+                for came in (letter.came, standing):
+                    heard = [message async for message in came]
+                    assert len(heard) == 256
+
+
 async def test_a_session_that_has_ended_is_not_there(tmp_path: Path) -> None:
     async with serving(tmp_path) as (served, _), httpx2.AsyncClient(trust_env=False) as http:
         session = await greeted(served)
@@ -478,6 +506,8 @@ async def test_what_runs_may_end_when_the_server_stops(tmp_path: Path) -> None:
                 await served.tools.has_begun()
                 served.stop()
                 await trio.lowlevel.checkpoint()
+                with contextlib.suppress(httpx2.TransportError):
+                    assert (await served.post(hello())).status_code == 503
     assert served.tools.seen[0][2] == "ABORTED"
 
 

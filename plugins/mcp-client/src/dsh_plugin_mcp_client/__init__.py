@@ -3,10 +3,10 @@
 A row of the config is a server: a program that speaks over its stdin and stdout, or an endpoint of streamable HTTP. Its
 tools are tools of the host like any other for as long as it is there.
 
-Layering, lowest first: ``_config``, ``_errors``, ``_lines``, ``_sieve``; ``_stderr``, ``_messages``, ``_patterns``,
-``_sieved``; ``_process``, ``_endpoint``, ``_schemas``, ``_results``, ``_fingerprints``; ``_connection``; ``_tools``;
-``_keeper``; ``_plugin``; beside them ``_import``, ``_commands``. The MCP SDK is imported when the plugin is applied,
-not before.
+Layering, lowest first: ``_config``, ``_errors``, ``_closing``, ``_lines``, ``_sieve``; ``_stderr``, ``_messages``,
+``_patterns``, ``_sieved``; ``_process``, ``_endpoint``, ``_schemas``, ``_results``, ``_fingerprints``; ``_connection``;
+``_tools``; ``_keeper``; ``_plugin``; beside them ``_import``, ``_commands``. The MCP SDK is imported when the plugin is
+applied, not before.
 """
 
 from dsh_plugin_mcp_client._config import Config

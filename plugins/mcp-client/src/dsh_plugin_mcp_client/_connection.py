@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.metadata import version
 from types import MappingProxyType
@@ -34,7 +34,7 @@ from pydantic import TypeAdapter, ValidationError
 from dsh_plugin_mcp_client._config import Config
 from dsh_plugin_mcp_client._endpoint import endpoint
 from dsh_plugin_mcp_client._errors import McpProtocolError, McpRefusedError, McpServerGoneError, McpTimeoutError
-from dsh_plugin_mcp_client._messages import NO_ANSWER, MessageReader
+from dsh_plugin_mcp_client._messages import NO_ANSWER, MessageReader, MessageWriter
 from dsh_plugin_mcp_client._process import program
 from dsh_plugin_mcp_client._sieve import Sieve
 from dsh_plugin_mcp_client._sieved import SievedReader, SievedWriter
@@ -63,6 +63,31 @@ class Progress(Protocol):
     """Hears how far a call is."""
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+
+class Way(Protocol):
+    """What is known of the other end."""
+
+    @property
+    def down(self) -> bool:
+        """Whether it is not there."""
+
+    #: Whether it may have said that it does not know the session any more.
+    doubted: bool
+
+
+class _Pipes:
+    """The other end of two pipes."""
+
+    doubted = False
+
+    def __init__(self, reader: MessageReader, writer: MessageWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @property
+    def down(self) -> bool:
+        return self._reader.ended.is_set() or self._writer.broken
 
 
 class _Dispatcher(JSONRPCDispatcher[TransportContext]):
@@ -99,13 +124,13 @@ class Connection:
         dispatcher: _Dispatcher,
         config: Config,
         subject: str,
-        is_down: Callable[[], bool],
+        way: Way,
     ) -> None:
         self._session = session
         self._dispatcher = dispatcher
         self._config = config
         self._subject = subject
-        self._is_down = is_down
+        self._way = way
         self.lost = trio.Event()
         self.changed = trio.Event()
         self.why: str = "it has gone away"
@@ -176,6 +201,7 @@ class Connection:
         try:
             answer = await self._session.send_request(request, _RAW, seconds, progress_callback=progress)
         except MCPError as error:
+            await self._dispel_doubt()
             late = seconds is not None and trio.current_time() - began >= seconds * 0.99
             raise self._refused(error, seconds if late else None) from error
         except ValidationError as error:
@@ -187,11 +213,24 @@ class Connection:
             raise McpServerGoneError(f"{subject} has gone away during the call") from error
         return answer  # type: ignore[no-any-return]
 
+    async def _dispel_doubt(self) -> None:
+        """Ask whether the session is still there, if what the server said leaves that open."""
+        if not self._way.doubted:
+            return
+        self._way.doubted = False
+        try:
+            await self._session.send_request(types.PingRequest(), _RAW, self._config.connect_timeout)
+        except (MCPError, ValidationError, *_GONE) as error:
+            if not (isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND):
+                self.lose("it does not know the session any more")
+        finally:
+            self._way.doubted = False
+
     def _refused(self, error: MCPError, late: float | None) -> Exception:
         """What an error stands for. A server may use the SDK's own codes, so these alone say nothing."""
         if error.code == types.REQUEST_TIMEOUT and late is not None:
             return McpTimeoutError(f"{self._subject} did not answer within {late:g} s")
-        if self._is_down():
+        if self._way.down or self.lost.is_set():
             self.lose("it closed the connection, or the session")
             return McpServerGoneError(f"{self._subject} has gone away during the call")
         if error.data is NO_ANSWER or error.message.startswith(_NO_ANSWER_SAID):
@@ -215,7 +254,7 @@ def _mirrored(entries: list[Any]) -> dict[str, Mapping[tuple[str, ...], str]]:
 async def connect(config: Config, subject: str, logger: logging.Logger) -> AsyncIterator[Connection]:
     """Connect for the body. Raises one of the module ``_errors`` if there is no server to speak to."""
     async with AsyncExitStack() as stack:
-        read, write, is_down = await stack.enter_async_context(_transport(config, logger))
+        read, write, way = await stack.enter_async_context(_transport(config, logger))
         sieve = Sieve()
         sieved = SievedReader(read, sieve)
         dispatcher = _Dispatcher(sieved, SievedWriter(write, sieve))
@@ -227,8 +266,9 @@ async def connect(config: Config, subject: str, logger: logging.Logger) -> Async
 
         info = types.Implementation(name="dsh-runtime", version=version(DISTRIBUTION))
         session = ClientSession(dispatcher=dispatcher, message_handler=heard, client_info=info)
-        connection = Connection(session, dispatcher, config, subject, lambda: is_down() or sieved.overrun.is_set())
+        connection = Connection(session, dispatcher, config, subject, way)
         box.append(connection)
+        sieved.on_overrun = connection.lose
         nursery = await stack.enter_async_context(trio.open_nursery())
         stack.callback(nursery.cancel_scope.cancel)
         await stack.enter_async_context(session)
@@ -241,7 +281,6 @@ async def connect(config: Config, subject: str, logger: logging.Logger) -> Async
             raise _not_greeted(subject, error, read) from error
         if isinstance(read, MessageReader):
             nursery.start_soon(_watch, read, connection)
-        nursery.start_soon(_watch_sieve, sieved, connection)
         nursery.start_soon(connection.follow)
         yield connection
 
@@ -252,20 +291,15 @@ async def _watch(read: MessageReader, connection: Connection) -> None:
     connection.lose(str(read.fault) if read.fault is not None else "it ended")
 
 
-async def _watch_sieve(read: SievedReader, connection: Connection) -> None:
-    await read.overrun.wait()
-    connection.lose(read.why)
-
-
 @asynccontextmanager
-async def _transport(config: Config, logger: logging.Logger) -> AsyncIterator[tuple[Any, Any, Callable[[], bool]]]:
-    """The two streams, and what tells whether the other end is not there."""
+async def _transport(config: Config, logger: logging.Logger) -> AsyncIterator[tuple[Any, Any, Way]]:
+    """The two streams, and what is known of the other end."""
     if config.command is None:
-        async with endpoint(config) as (read, write, way):
-            yield read, write, lambda: way.down
+        async with endpoint(config) as streams:
+            yield streams
         return
     async with program(config, logger) as (reader, writer):
-        yield reader, writer, lambda: reader.ended.is_set() or writer.broken
+        yield reader, writer, _Pipes(reader, writer)
 
 
 async def _greet(session: ClientSession, config: Config) -> None:

@@ -22,7 +22,7 @@ _SESSION: Final = "mcp-session-id"
 
 class Endpoint(httpx2.AsyncBaseTransport):
     """The way to one endpoint. ``down`` tells whether it was not there when it was last tried, or knows the session no
-    more.
+    more; ``doubted``, whether it may have said the latter: many servers say 400 where the protocol has 404.
     """
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, max_message_bytes: int) -> None:
@@ -30,6 +30,7 @@ class Endpoint(httpx2.AsyncBaseTransport):
         self._most = max_message_bytes
         self._broken = False
         self._over = False
+        self.doubted = False
 
     @property
     def down(self) -> bool:
@@ -51,6 +52,8 @@ class Endpoint(httpx2.AsyncBaseTransport):
         kind = response.headers.get("content-type", "").lower()
         if response.status_code == 404 and _SESSION in request.headers:
             self._over = True
+        if response.status_code == 400 and _SESSION in request.headers:
+            self.doubted = True
         if "content-encoding" in response.headers:
             await response.aclose()
             return _refusal(request, 502, "the response is encoded, which was not asked for")

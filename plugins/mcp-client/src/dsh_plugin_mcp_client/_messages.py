@@ -10,7 +10,6 @@ import json
 import logging
 import re
 from collections import deque
-from types import TracebackType
 from typing import Final, Self
 
 import anyio
@@ -26,6 +25,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from dsh_plugin_mcp_client._closing import ClosingStream
 from dsh_plugin_mcp_client._errors import McpProtocolError
 from dsh_plugin_mcp_client._lines import Lines
 
@@ -41,22 +41,7 @@ _ANSWER: Final = re.compile(
 _RUBBISH: Final = 100
 
 
-class _Closing:
-    """The part of a stream that the SDK needs beside its one verb."""
-
-    async def aclose(self) -> None:
-        raise NotImplementedError
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class MessageReader(_Closing):
+class MessageReader(ClosingStream):
     """The messages that a server writes, one a line. ``fault`` says why the stream ended, if not by itself."""
 
     def __init__(self, pipe: trio.abc.ReceiveStream, max_message_bytes: int) -> None:
@@ -121,7 +106,7 @@ class MessageReader(_Closing):
         self._ready.append(SessionMessage(message))
 
 
-class MessageWriter(_Closing):
+class MessageWriter(ClosingStream):
     """Messages to a server, one a line, each written as a whole.
 
     A cancelled sender leaves half a line behind: then nothing more is written.

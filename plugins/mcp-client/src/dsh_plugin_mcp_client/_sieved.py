@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from collections.abc import Callable
 from typing import Any, Self
 
 import anyio
-import trio
 from mcp.shared.message import SessionMessage
 
+from dsh_plugin_mcp_client._closing import ClosingStream
 from dsh_plugin_mcp_client._sieve import MOST_REQUESTS, Sieve
 
 
-class _Stream:
+class _Stream(ClosingStream):
     def __init__(self, inner: Any, sieve: Sieve) -> None:
         self._inner = inner
         self._sieve = sieve
@@ -20,22 +20,11 @@ class _Stream:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
 
 class SievedReader(_Stream):
-    """What the server sends, as far as it concerns the host. ``overrun`` is set if it asks without end."""
+    """What the server sends, as far as it concerns the host. ``on_overrun`` hears why it ends before its time."""
 
-    def __init__(self, inner: Any, sieve: Sieve) -> None:
-        super().__init__(inner, sieve)
-        self.overrun = trio.Event()
-        self.why = f"it sent more than {MOST_REQUESTS} requests and has not read their answers"
+    on_overrun: Callable[[str], None]
 
     async def receive(self) -> SessionMessage | Exception:
         """The next message that passes."""
@@ -44,7 +33,7 @@ class SievedReader(_Stream):
             if isinstance(item, Exception) or self._sieve.passes(item.message):
                 return item
             if self._sieve.overrun:
-                self.overrun.set()
+                self.on_overrun(f"it sent more than {MOST_REQUESTS} requests and has not read their answers")
                 raise anyio.EndOfStream
 
     def __aiter__(self) -> Self:

@@ -13,7 +13,7 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 from mcp_types import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
 
-from dsh_plugin_mcp_server._http.mailbox import WAITING, Letter, Letters, Outgoing, related_to
+from dsh_plugin_mcp_server._http.mailbox import WAITING, Letter, Letters, Outgoing, hand_over, related_to
 from dsh_plugin_mcp_server._wire import ReceivedMessage
 
 #: What the SDK, too, answers to a request that was cancelled, where the wire wants an answer.
@@ -80,11 +80,7 @@ class Desk(Letters):
         if letter is not None:
             letter.hand_over(message)
         elif self._standing is not None:
-            try:
-                self._standing.send_nowait(message)
-            except trio.WouldBlock:
-                # A client that does not read; it may open another stream.
-                self._standing.close()
+            hand_over(self._standing, message)
 
     def unanswered(self, request_id: RequestId) -> None:
         """This era's wire ends with an answer, also for what was cancelled."""

@@ -39,18 +39,23 @@ class Letter:
     served: bool = False
 
     def hand_over(self, message: Outgoing) -> None:
-        """Put a message in. A client that does not read loses its stream, and with it its request."""
-        try:
-            self.deliver.send_nowait(message)
-        except trio.WouldBlock:
-            self.deliver.close()
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass
+        """Put a message in."""
+        hand_over(self.deliver, message)
 
     def close(self) -> None:
         """Nobody waits any more."""
         self.deliver.close()
         self.came.close()
+
+
+def hand_over(channel: trio.MemorySendChannel[Outgoing], message: Outgoing) -> None:
+    """Put a message in. A client that does not read loses its stream, and with it its request."""
+    try:
+        channel.send_nowait(message)
+    except trio.WouldBlock:
+        channel.close()
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        pass
 
 
 class Letters:
