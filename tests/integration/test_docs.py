@@ -123,7 +123,7 @@ def toml_of(value: object) -> str:
 
 
 def test_the_table_of_codes_is_complete() -> None:
-    """Every code that the runtime gives stands in the table, and no other does."""
+    """Every code that the runtime gives stands in the table; what else does is a code of a plugin that is here."""
     text = (ROOT / "docs" / "order-and-failing-closed.md").read_text("utf-8")
     listed = {code for row in re.findall(r"^\| (`[A-Z_]+`.*?) \|", text, re.MULTILINE) for code in codes_in(row)}
     package = Path(str(dsh_runtime.__file__)).parent
@@ -132,7 +132,9 @@ def test_the_table_of_codes_is_complete() -> None:
     for source in (*package.rglob("*.py"), *hookspecs.glob("*.py")):
         found = re.findall(r'code(?:: [^=]+)?\s*=\s*"([A-Z_]+)"|\("(APPROVAL_[A-Z]+)",', source.read_text("utf-8"))
         given |= {code for pair in found for code in pair if code}
-    assert listed == (given - {"MY_CODE"}) | {"TOOL_TIMEOUT"}  # a docstring's example; the timeout plugin's
+    assert given - {"MY_CODE"} <= listed  # a docstring's example
+    plugins = "".join(source.read_text("utf-8") for source in (ROOT / "plugins").glob("*/src/**/*.py"))
+    assert {code for code in listed - given if f'"{code}"' not in plugins} == set()
 
 
 def codes_in(row: str) -> list[str]:
