@@ -71,7 +71,7 @@ SENT: dict[str, tuple[bytes, int]] = {
 #: What hypercorn refuses, or is told of no error.
 BEFORE_THE_SERVER = {
     *("no host", "two hosts", "headers too large", "no chunk", "a negative length", "two lengths"),
-    *("an endless length", "no HTTP", "a control character", "a websocket", "another path"),
+    *("an endless length", "no HTTP", "a control character", "a websocket"),
 }
 
 

@@ -96,7 +96,9 @@ def import_servers(file: Path, into: Path, dry_run: bool) -> int:
     if dry_run:
         click.echo(text, nl=False)
     else:
-        click.echo(f"Added {len(rows)} rows to {into}: {', '.join(row.id for row in rows)}.")
+        click.echo(
+            f"Added {len(rows)} {'row' if len(rows) == 1 else 'rows'} to {into}: {', '.join(row.id for row in rows)}."
+        )
     for note in notes:
         click.echo(note, err=True)
     return 0

@@ -67,9 +67,9 @@ class App:
         elif path == "/readyz":
             await self._say_ready(send)
         elif path != self._config.http.path:
-            await send_error(send, 404, "Not found")
+            await send_error(self._refusals.noting(scope, send), 404, "Not found")
         else:
-            await self._mcp(scope, receive, send)
+            await self._mcp(scope, receive, self._refusals.noting(scope, send))
 
     async def _say_ready(self, send: Send) -> None:
         problem = self._problem()
@@ -89,7 +89,6 @@ class App:
         return None
 
     async def _mcp(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        send = self._refusals.noting(scope, send)
         try:
             client = self._admit(scope)
         except _RefusedError as refused:
