@@ -16,8 +16,10 @@ from dsh_runtime.code_mode.runtime.errors import CodeRuntimeError
 from dsh_runtime.code_mode.runtime.worker import Worker
 from dsh_runtime.code_mode.runtime.workshop import Workshop
 
-#: Seconds by which the making of a new worker waits, so that it does not get in the way of the one just taken.
+#: Seconds by which the making of a new worker waits, so that it does not get in the way of the one just taken: while
+#: there are others in reserve it waits longer.
 _COURTESY: Final = 0.005
+_LEISURE: Final = 0.05
 
 _log = logging.getLogger("dsh.code")
 
@@ -30,6 +32,7 @@ class Pool:
         self._spares = spares
         self._ready: deque[Worker] = deque()
         self._wanted = trio.Event()
+        self._urgent = trio.Event()
         self._closed = False
         self._failed = False
         self._leaving: list[Worker] = []
@@ -44,10 +47,12 @@ class Pool:
                 nursery.start_soon(self._see_off, worker)
             try:
                 while True:
-                    self._wanted = trio.Event()
+                    self._wanted, self._urgent = trio.Event(), trio.Event()
                     await self._fill()
                     await self._wanted.wait()
-                    await trio.sleep(_COURTESY)
+                    with trio.move_on_after(_LEISURE):
+                        await self._urgent.wait()
+                        await trio.sleep(_COURTESY)
             finally:
                 self._nursery = None
 
@@ -72,6 +77,8 @@ class Pool:
         while self._ready:
             worker = self._ready.popleft()
             self._wanted.set()
+            if not self._ready:
+                self._urgent.set()
             if worker.is_alive():
                 return worker
             self.dismiss(worker)
@@ -81,6 +88,7 @@ class Pool:
         """A worker, from the reserve or made for the purpose."""
         worker = self.take_ready() or await self._workshop.make()
         self._wanted.set()
+        self._urgent.set()
         return worker
 
     def dismiss(self, worker: Worker) -> None:
@@ -104,6 +112,7 @@ class Pool:
 
     async def settle(self) -> None:
         """Wait until nobody is on the way out, and the reserve is full or known not to fill."""
+        self._urgent.set()
         while self._leaving or (len(self._ready) < self._spares and not self._failed):
             await self._changed.wait()
 
