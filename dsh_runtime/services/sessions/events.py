@@ -163,12 +163,12 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
 def event_of(kind: str, payload: Mapping[str, Any]) -> Event:
     """The event that a payload was made from; members that this version does not know are left out."""
     cls = EVENTS[kind]
-    known = _members(cls)
+    known = _members(kind)
     if known.issuperset(payload):
         return cls(**payload)
     return cls(**{name: value for name, value in payload.items() if name in known})
 
 
 @cache
-def _members(cls: type[Event]) -> frozenset[str]:
-    return frozenset(fields_dict(cls))
+def _members(kind: str) -> frozenset[str]:
+    return frozenset(fields_dict(EVENTS[kind]))
