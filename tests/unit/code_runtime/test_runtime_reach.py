@@ -166,13 +166,13 @@ async def test_descriptors_that_are_sent_through_the_channel_arrive_nowhere() ->
 
     async def count(arguments: Any) -> None:
         during.append(len(os.listdir("/proc/self/fd")))
-        if len(during) == 19:
+        if len(during) == 8:
             controller.abort()
 
     code = """
 import array, json, os, socket, struct
 channel = socket.socket(fileno=os.dup(3))
-for number in range(1, 20):
+for number in range(1, 9):
     body = json.dumps(["call", number, "count", {}]).encode()
     pairs = socket.socketpair() + socket.socketpair()
     ends = array.array("i", [end.fileno() for end in pairs])
@@ -182,7 +182,7 @@ time.sleep(60)
 """
     async with runtime(spares=0) as service:
         assert kind(await run(service, code, Recorder(count=count), controller.signal)) == "aborted"
-    assert max(during) < before + 19
+    assert max(during) < before + 20  # 32 have been sent, and the host holds a few of its own for each program
 
 
 async def test_a_signal_to_everybody_reaches_nobody() -> None:
