@@ -287,7 +287,8 @@ def result_event(
 
 def call_row(number: int, seq: int, now: int, exec: ToolExecution, encoded: Encoded) -> Row:
     """The row of a call."""
-    call_id, name = key_text(exec.call_id), key_text(str(encoded.payload.get("name")))
+    call_id = key_text(str(encoded.payload.get("call_id", exec.call_id)))
+    name = key_text(str(encoded.payload.get("name")))
     return (number, seq, now, ToolCall.type, seq, call_id, name, None, None, encoded.text)
 
 

@@ -124,11 +124,12 @@ async def test_what_was_posted_is_committed_at_the_end(root: Any, path: Path) ->
 
 
 async def test_everything_goes_through_the_redactor(root: Any, path: Path) -> None:
-    """Label, arguments, result: no file of the log holds the secret."""
+    """Label, id, arguments, result: no file of the log holds the secret."""
     await root.plugin(Masker("hunter2")).wait()
     sessions = await mount(root, path)
     await sessions.open_session("one", label="with hunter2", front_door="mcp")
-    await whole_call(sessions, result=failure("hunter2 is wrong"), arguments={"hunter2": ["hunter2"]}, agent="one")
+    arguments = {"hunter2": ["hunter2"]}
+    await whole_call(sessions, "id-hunter2", result=failure("hunter2 is wrong"), arguments=arguments, agent="one")
     files = b"".join(each.read_bytes() for each in path.parent.iterdir() if each.suffix != ".db-shm")
     assert b"hunter2" not in files
     assert b"***" in files
