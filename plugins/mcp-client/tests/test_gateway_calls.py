@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Any
 import pytest
 import trio
 from dsh_hookspecs import AbortController, Deny
+from dsh_plugin_mcp_client import Config
+from dsh_plugin_mcp_client._fingerprints import Book, Fingerprints
+from dsh_plugin_mcp_client._keeper import Keeper
 from gateway_kit import code, entry, gateway, row
 
 from dsh_runtime import HostError, open_host
@@ -202,3 +206,25 @@ async def test_unloading_ends_the_server_and_what_it_has_started(tmp_path: Path,
     # The server has been waited for; what it has started is for whoever adopts orphans.
     with pytest.raises(ChildProcessError):
         os.waitpid(pids[0], os.WNOHANG)  # noqa: ASYNC222 - does not wait
+
+
+async def test_a_server_that_does_not_come_back_is_tried_ever_more_seldom(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    config = Config(command=("no-such-program",), max_backoff=4.0, start="background")
+    prints = Fingerprints(Book(tmp_path / "f.json"), "s")
+    tried: list[float] = []
+
+    class Watched(Keeper):
+        async def _once(self) -> Exception:
+            tried.append(trio.current_time())
+            return await super()._once()
+
+    async with open_host({"host": {"log": {"enabled": False}}}) as host:
+        with trio.move_on_after(60):
+            await Watched(host.ctx, config, prints, "s").run()
+    pauses = [after - before for before, after in itertools.pairwise(tried)]
+    assert pauses[0] < 0.3
+    assert pauses[:5] == sorted(pauses[:5])
+    assert max(pauses) <= 4.0 * 1.2
+    assert len(pauses) > 10

@@ -71,6 +71,7 @@ class Way(Protocol):
     @property
     def down(self) -> bool:
         """Whether it is not there."""
+        ...
 
     #: Whether it may have said that it does not know the session any more.
     doubted: bool

@@ -46,6 +46,7 @@ class ToolList:
 
     def _entries(self, schemas: Iterator[Mapping[str, Any]], modern: bool) -> Iterator[dict[str, Any]]:
         for schema in schemas:
+            entry: dict[str, Any] = {}
             try:
                 entry = self._entry(schema, modern)
                 fault = _fault(entry) or self.limits.excess(entry)
