@@ -24,6 +24,7 @@ SUBJECTS = {
     "memory": "memory",
     "batch": "a batch of sleeps",
     "record": "the record",
+    "sessions": "the session log",
     "reload": "reload, beyond importing and applying",
     "watcher": "watching, and the watchdog",
     "code_runtime": "programs in processes of their own",
