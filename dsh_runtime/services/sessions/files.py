@@ -49,6 +49,15 @@ def log_path(path: str | os.PathLike[str] | None) -> Path:
     return Path(text).expanduser().absolute()
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file stands at ``path``, ``None`` if none can be found there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def open_to_write(path: Path, sync: Sync) -> sqlite3.Connection:
     """Open the log, or begin one that only this user can read. Nothing is written to a file that is refused."""
     with sqlite_errors(path):

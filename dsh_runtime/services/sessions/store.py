@@ -7,13 +7,15 @@ which the thread does not hold the interpreter: the loop works on meanwhile.
 Where nobody waits, the thread lets records gather for a moment, so that it is not woken for each, and makes their text
 itself. The queue is bounded in either case.
 
-A commit that fails breaks the log: from then on every record is refused, until the log is opened again.
+A commit that fails breaks the log: from then on every record is refused, until the log is opened again. So does a file
+that has been deleted, moved or replaced: SQLite would go on writing to what nobody can find any more.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
@@ -24,6 +26,7 @@ import trio
 from attrs import define
 
 from dsh_runtime.services.sessions.errors import LogError, log_error
+from dsh_runtime.services.sessions.files import identity
 from dsh_runtime.services.sessions.schema import Row, insert_sql
 
 if TYPE_CHECKING:
@@ -41,6 +44,8 @@ _GROUP: Final = 1024
 MADE: Final = 32_768
 #: How many seconds records gather that nobody waits for.
 _GATHERING: Final = 0.002
+#: How many seconds at least lie between two looks at where the file is: the thread gives the interpreter up for one.
+_LOOKING: Final = 0.05
 
 
 @define(eq=False)
@@ -92,6 +97,8 @@ class Store:
         self._token = trio.lowlevel.current_trio_token()
         self._broken: str | None = None
         self._closed = False
+        self._identity = identity(path)
+        self._looked = 0.0
         self._thread = threading.Thread(target=self._write, name="dsh-session-log", daemon=True)
         self._thread.start()
 
@@ -240,6 +247,7 @@ class Store:
         if self._broken is None:
             try:
                 self._commit(group)
+                self._look()
             except BaseException as error:
                 self._break(error)
         if self._broken is not None:
@@ -261,6 +269,15 @@ class Store:
             else:
                 _insert(self._db, [entry.row for entry in entries if entry.row is not None])
         self._db.execute("COMMIT")
+
+    def _look(self) -> None:
+        """See that what was committed stands where it is looked for. A record after a pause is always looked after."""
+        now = time.monotonic()
+        if now - self._looked < _LOOKING:
+            return
+        self._looked = now
+        if identity(self.path) != self._identity:
+            raise LogError(f"session log {str(self.path)!r}: somebody deleted, moved or replaced it; put it back")
 
     def _break(self, error: BaseException) -> None:
         import sqlite3

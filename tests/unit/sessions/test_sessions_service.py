@@ -219,6 +219,28 @@ async def test_a_log_that_broke_can_be_opened_again(root: Any, path: Path) -> No
     assert codes[-2:] == ["INTERRUPTED", None]
 
 
+def take_away(path: Path, how: str) -> None:
+    """Do to the file what a person, or a tool, may do."""
+    path.rename(path.with_name("elsewhere.db"))
+    if how == "deleted":
+        path.with_name("elsewhere.db").unlink()
+    elif how == "replaced":
+        path.touch()
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved", "replaced"])
+async def test_a_log_that_is_taken_away_refuses_every_call(sessions: Any, path: Path, how: str) -> None:
+    """No call runs whose record nobody could find, though SQLite would go on writing it."""
+    await whole_call(sessions, "answered")
+    sessions._store._looked = 0.0  # a look holds for a moment
+    take_away(path, how)
+    with pytest.raises(LogError, match="somebody deleted, moved or replaced it"):
+        await sessions.called(call())
+    with pytest.raises(LogError) as caught:
+        await sessions.called(call())
+    assert caught.value.code == "LOG_UNAVAILABLE"
+
+
 async def test_callers_wait_while_the_queue_is_full(root: Any, path: Path) -> None:
     """The queue is bounded: a caller waits for room, and no record is lost."""
     sessions = await mount(root, path, max_queue_bytes=4_096)
