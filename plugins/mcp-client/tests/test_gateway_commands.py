@@ -107,6 +107,49 @@ def test_servers_of_other_clients_become_rows(tmp_path: Path) -> None:
     assert off["enabled"] is False
 
 
+def test_a_secret_of_one_server_is_not_sent_to_another(tmp_path: Path) -> None:
+    file, into = tmp_path / "client.json", tmp_path / "dsh.toml"
+    into.write_text("[[plugin]]\nid = 'mine'\nconfig = { key = '${env:TOKEN}' }\n")
+    bearer = {"Authorization": "Bearer hidden-1"}
+    servers = {
+        "a": {"url": "https://a.test/mcp", "headers": bearer},
+        "b": {"url": "https://b.test/mcp", "headers": {"Authorization": "Bearer hidden-2"}},
+        "c": {"url": "https://c.test/mcp", "headers": bearer},
+        "d": {"command": "x", "args": ["--token", "hidden-3", "--key=hidden-4"], "env": {"KEY": "hidden-5"}},
+        "e": {"command": "x", "env": {"D_KEY": "${D_KEY}"}},
+    }
+    file.write_text(document(**servers))
+    outcome = run("import", str(file), "--into", str(into))
+    assert outcome.return_value == 0, outcome.exception
+    _, a, b, c, d, e = [row.get("config", {}) for row in tomllib.loads(into.read_text())["plugin"]]
+    assert [row["headers"]["Authorization"] for row in (a, b, c)] == [
+        "${env:AUTHORIZATION}",
+        "${env:B_AUTHORIZATION}",
+        "${env:AUTHORIZATION}",
+    ]
+    assert d["command"] == ["x", "--token", "${env:D_TOKEN}", "--key=${env:KEY}"]
+    assert d["env"]["KEY"] == "${env:D_KEY_2}"
+    assert e["env"]["D_KEY"] == "${env:D_KEY}"
+    assert "set B_AUTHORIZATION in the host's environment" in outcome.output
+
+
+@pytest.mark.parametrize(
+    ("argument", "row"),
+    [
+        ("API_KEY=hidden", "API_KEY=${env:API_KEY}"),
+        ("Authorization: Bearer hidden", "Authorization: ${env:AUTHORIZATION}"),
+        ("Authorization:${AUTH}", "Authorization:${env:AUTH}"),
+        ("https://x.test/?a=b", "https://x.test/?a=b"),
+        ("MODE=${", "MODE=$${"),
+    ],
+)
+def test_a_secret_that_an_argument_names_stays_out(tmp_path: Path, argument: str, row: str) -> None:
+    file, into = tmp_path / "client.json", tmp_path / "dsh.toml"
+    file.write_text(document(one={"command": "x", "args": ["-e", argument]}))
+    assert run("import", str(file), "--into", str(into)).return_value == 0
+    assert tomllib.loads(into.read_text())["plugin"][0]["config"]["command"] == ["x", "-e", row]
+
+
 def test_importing_twice_overwrites_nothing(tmp_path: Path) -> None:
     file, into = tmp_path / "client.json", tmp_path / "dsh.toml"
     file.write_text(document(one={"command": "x"}))

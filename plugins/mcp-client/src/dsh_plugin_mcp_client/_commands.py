@@ -89,7 +89,7 @@ def import_servers(file: Path, into: Path, dry_run: bool) -> int:
     from dsh_plugin_mcp_client._import import ImportProblemError, add_rows, rows_of
 
     try:
-        rows, notes = rows_of(file)
+        rows, notes = rows_of(file, into)
         text = add_rows(rows, None if dry_run else into)
     except ImportProblemError as error:
         raise click.ClickException(str(error)) from error

@@ -6,11 +6,12 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 
 import tomlkit
-from attrs import field, frozen
+from attrs import frozen
 from tomlkit.exceptions import TOMLKitError
 
 _MOST: Final = 4_194_304
@@ -18,6 +19,8 @@ _ENV: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 #: The names under which clients keep their servers.
 _BLOCKS: Final = ("mcpServers", "servers")
 _SECRET: Final = re.compile(r"key|token|secret|password|passwd|auth|credential|cookie", re.IGNORECASE)
+#: An argument such as ``API_KEY=…`` (behind ``docker run -e``) or ``Authorization: …`` (behind ``--header``).
+_NAMED: Final = re.compile(r"(?P<name>[A-Za-z_][\w-]*)(?P<sign>=|:\s*)(?P<value>.+)", re.DOTALL)
 
 
 class ImportProblemError(Exception):
@@ -38,32 +41,53 @@ class _Values:
     """Texts of one server, with secrets moved into the environment."""
 
     server: str
-    notes: list[str] = field(factory=list)
+    row: str
+    #: The variables that are spoken for, each with its value; ``None`` where somebody else sets it.
+    variables: dict[str, str | None]
+    notes: list[str]
 
     def of(self, name: str, value: str) -> str:
         """How a value stands in the config."""
         if _ENV.search(value):
             return _ENV.sub(r"${env:\1}", value)
         if _SECRET.search(name):
-            variable = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_")
+            variable = self._variable(name, value)
             self.notes.append(
                 f"server {self.server!r}: set {variable} in the host's environment; its value is left out"
             )
             return f"${{env:{variable}}}"
         return value.replace("${", "$${")
 
+    def _variable(self, name: str, value: str) -> str:
+        """A variable for this value alone: a secret of one server must not be sent to another."""
+        plain = _as_variable(name)
+        owned = f"{_as_variable(self.row)}_{plain}"
+        for variable in chain((plain, owned), (f"{owned}_{number}" for number in count(2))):
+            if self.variables.setdefault(variable, value) == value:
+                return variable
+        raise AssertionError("there is always a free one")
 
-def rows_of(file: Path) -> tuple[list[Row], list[str]]:
-    """The rows for the servers of a file, and what a person has to do by hand."""
-    block = _block(_read(file), file)
+
+def _as_variable(name: str) -> str:
+    return re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_")
+
+
+def rows_of(file: Path, into: Path | None = None) -> tuple[list[Row], list[str]]:
+    """The rows for the servers of a file, and what a person has to do by hand.
+
+    Variables that the file, or the config ``into``, refers to already are somebody else's.
+    """
+    document = _read(file)
+    block = _block(document, file)
+    variables: dict[str, str | None] = dict.fromkeys(_ENV.findall(json.dumps(document) + _text_of(into)))
     taken: set[str] = set()
     rows: list[Row] = []
     notes: list[str] = []
     for name, server in block.items():
         if not isinstance(server, dict):
             raise ImportProblemError(f"{file}: server {name!r} is no object")
-        values = _Values(name, notes)
         row_id = _free(_row_id(name), taken)
+        values = _Values(name, row_id, variables, notes)
         rows.append(Row(row_id, _config(name, server, values, file), server.get("disabled") is not True))
     return rows, notes
 
@@ -74,9 +98,9 @@ def add_rows(rows: list[Row], into: Path | None) -> str:
     if into is None:
         return text
     try:
-        before = into.read_text("utf-8") if into.exists() else ""
+        before = _text_of(into)
         existing = tomlkit.parse(before).unwrap().get("plugin", [])
-    except (OSError, UnicodeDecodeError, TOMLKitError) as error:
+    except TOMLKitError as error:
         raise ImportProblemError(f"the config {into} cannot be read: {error}") from error
     known = {row.get("id") for row in existing if isinstance(row, dict)}
     clash = sorted(row.id for row in rows if row.id in known)
@@ -85,6 +109,13 @@ def add_rows(rows: list[Row], into: Path | None) -> str:
     joint = "" if not before or before.endswith("\n\n") else "\n" if before.endswith("\n") else "\n\n"
     _replace(into, before + joint + text)
     return text
+
+
+def _text_of(config: Path | None) -> str:
+    try:
+        return config.read_text("utf-8") if config is not None and config.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImportProblemError(f"the config {config} cannot be read: {error}") from error
 
 
 def _read(file: Path) -> Any:
@@ -145,8 +176,12 @@ def _arguments(arguments: list[str], values: _Values) -> Iterator[str]:
     option = ""
     for part in arguments:
         name, equals, value = part.partition("=")
+        named = _NAMED.fullmatch(part)
         if part.startswith("-") and equals:
             yield f"{name}={values.of(name, value)}"
+            option = ""
+        elif named and _SECRET.search(named["name"]):
+            yield f"{named['name']}{named['sign']}{values.of(named['name'], named['value'])}"
             option = ""
         else:
             is_option = part.startswith("-")
