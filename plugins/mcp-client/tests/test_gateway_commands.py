@@ -70,6 +70,19 @@ def test_a_choice_that_is_none_accepts_nothing(book: Path, words: list[str]) -> 
     assert len(Book(book).changes()) == 2
 
 
+def test_status_says_which_file_it_looked_at(book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing has changed in a file that no host uses."""
+    monkeypatch.setattr("dsh_plugin_mcp_client._fingerprints.default_path", lambda: tmp_path / "other.json")
+    assert "no remote tool has been seen" in run("status").output.lower()
+    assert str(tmp_path / "other.json") in run("status").output
+    assert run("accept", "--all", "--yes", book=book).return_value == 0
+    assert str(book) in run("status", book=book).output
+
+
+def test_a_file_that_is_named_and_not_there_is_an_error(tmp_path: Path) -> None:
+    assert "no file of fingerprints" in str(run("status", book=tmp_path / "misspelt.json").exception)
+
+
 # Servers of other clients
 
 

@@ -34,12 +34,13 @@ async def test_a_tool_that_changes_is_withheld_until_it_is_accepted(tmp_path: Pa
         assert book.changes() == []
 
 
-async def test_a_change_outlives_the_host(tmp_path: Path) -> None:
+async def test_a_change_outlives_the_host(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with gateway(tmp_path, tools=[entry("echo"), entry("pid")]):
         pass
     (tmp_path / "rude.json").write_text(json.dumps([entry("echo", description="Other."), entry("pid")]))
     async with gateway(tmp_path) as gate:
         assert gate.names() == ["pid"]
+    assert f"both with --fingerprints {tmp_path / 'fingerprints.json'}" in caplog.text
 
 
 async def test_a_tool_that_is_as_it_was_again_is_offered(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _BOOK = click.option(
     "--fingerprints",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file of fingerprints.  [default: the one in your state folder]",
+    help="The file of fingerprints that the config names.  [default: the one in your state folder]",
 )
 
 
@@ -31,11 +31,12 @@ def status(fingerprints: Path | None) -> int:
 
     Exit code 1 if there is one.
     """
-    changes = _changes(_book(fingerprints))
+    book = _book(fingerprints)
+    changes = _changes(book)
     for change in changes:
         _show(change)
     if not changes:
-        click.echo("No remote tool has changed since it was accepted.")
+        _say_none(book)
     return 1 if changes else 0
 
 
@@ -55,11 +56,11 @@ def accept(tools: tuple[str, ...], everything: bool, yes: bool, fingerprints: Pa
         raise click.UsageError("name the tools to accept, or give --all")
     book = _book(fingerprints)
     changes = _changes(book)
-    chosen = changes if everything else _chosen(changes, tools)
+    chosen = changes if everything else _chosen(book, changes, tools)
     for change in chosen:
         _show(change)
     if not chosen:
-        click.echo("No remote tool has changed since it was accepted.")
+        _say_none(book)
         return 0
     if not yes and not click.confirm(f"Accept {_counted(len(chosen))}?"):
         return 1
@@ -107,7 +108,19 @@ def import_servers(file: Path, into: Path, dry_run: bool) -> int:
 def _book(path: Path | None) -> Book:
     from dsh_plugin_mcp_client._fingerprints import Book, default_path
 
+    if path is not None and not path.exists():
+        raise click.ClickException(f"there is no file of fingerprints at {path}; see 'fingerprints' in the config")
     return Book(path if path is not None else default_path())
+
+
+def _say_none(book: Book) -> None:
+    """That nothing has changed is worth something only if the file is the one that the host uses: so it is named."""
+    if book.path.exists():
+        click.echo(f"No remote tool has changed since it was accepted, says {book.path}.")
+    else:
+        click.echo(
+            f"No remote tool has been seen yet: there is no {book.path}; give --fingerprints if the config does."
+        )
 
 
 def _changes(book: Book) -> list[Change]:
@@ -119,13 +132,13 @@ def _changes(book: Book) -> list[Change]:
         raise click.ClickException(str(error)) from error
 
 
-def _chosen(changes: list[Change], names: tuple[str, ...]) -> list[Change]:
+def _chosen(book: Book, changes: list[Change], names: tuple[str, ...]) -> list[Change]:
     chosen: dict[str, Change] = {}
     for name in names:
         found = [change for change in changes if name in (change.tool, f"{_server(change)}/{change.tool}")]
         if not found:
             known = ", ".join(f"{_server(change)}/{change.tool}" for change in changes) or "none"
-            raise click.ClickException(f"no changed tool is named {name!r}; changed: {known}")
+            raise click.ClickException(f"no changed tool is named {name!r} in {book.path}; changed: {known}")
         if len(found) > 1:
             owners = ", ".join(f"{_server(change)}/{change.tool}" for change in found)
             raise click.ClickException(f"{name!r} has changed on several servers; name one of {owners}")

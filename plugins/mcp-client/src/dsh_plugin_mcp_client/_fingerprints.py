@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -198,6 +199,12 @@ class Fingerprints:
         admitted, self.withheld = self._book.admit(self._server, entries)
         self._stamp = self._book.stamp()
         return admitted
+
+    @property
+    def option(self) -> str:
+        """What to say of the file to a user of ``dsh-run gateway``: nothing if it is the user's own."""
+        path = self._book.path
+        return "" if path == default_path() else f", both with --fingerprints {shlex.quote(str(path.absolute()))}"
 
     def touched(self) -> bool:
         """Whether the file has changed since. Blocks."""

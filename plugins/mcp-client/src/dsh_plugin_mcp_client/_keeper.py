@@ -115,7 +115,7 @@ class Keeper:
                 self._say(
                     name,
                     "has changed since it was accepted and is withheld; see 'dsh-run gateway status', "
-                    "accept it with 'dsh-run gateway accept'",
+                    f"accept it with 'dsh-run gateway accept'{self._prints.option}",
                 )
 
     def _read(self, entries: list[Any]) -> dict[str, RemoteTool]:
