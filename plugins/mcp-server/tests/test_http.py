@@ -87,6 +87,15 @@ async def test_every_token_is_a_scope_and_every_session_one_below_it(tmp_path: P
         assert len(set(agents)) == 3
 
 
+async def test_the_agent_of_a_call_says_whose_token_it_came_with(tmp_path: Path) -> None:
+    """An audit file knows agents by the text of their keys."""
+    async with serving(tmp_path, ("one", "two")) as (served, tokens):
+        for name, token in zip(("one", "two"), tokens, strict=True):
+            async with served.client(token) as client:
+                agent = (await client.call_tool("whoami", {})).content[0].text
+                assert agent.startswith(f"<mcp client '{name}' 0x")
+
+
 async def test_the_config_of_a_token_restricts_and_guards_it_alone(tmp_path: Path) -> None:
     clients = {
         "narrow": {"allow": ["echo"]},

@@ -27,6 +27,7 @@ from dsh_plugin_mcp_server._record import Record
 from dsh_plugin_mcp_server._results import ResultForm
 from dsh_plugin_mcp_server._streams import Transport
 from dsh_plugin_mcp_server._tools import ToolList
+from dsh_runtime import ScopeKey
 
 DISTRIBUTION: Final = "dsh-plugin-mcp-server"
 #: A client has so many streams of changes open at once, at most.
@@ -44,7 +45,8 @@ async def serve_client(
 
     ``owner`` is the name of the client's token, where it needs one.
     """
-    scope = ctx.scope(parent=parent)
+    # An audit knows agents by the text of their keys: it says whose token it was.
+    scope = ctx.scope(ScopeKey("mcp client" if owner is None else f"mcp client {owner!r}"), parent=parent)
     record = Record(ctx, scope.key, owner)
     try:
         if parent is None:
