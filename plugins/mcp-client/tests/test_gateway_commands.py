@@ -163,6 +163,14 @@ def test_a_secret_that_an_argument_names_stays_out(tmp_path: Path, argument: str
     assert tomllib.loads(into.read_text())["plugin"][0]["config"]["command"] == ["x", "-e", row]
 
 
+def test_a_secret_in_an_address_stays_out(tmp_path: Path) -> None:
+    file, into = tmp_path / "client.json", tmp_path / "dsh.toml"
+    file.write_text(document(one={"url": "https://x.test/mcp?mode=a&api_key=hidden&user=${WHO}#top"}))
+    assert run("import", str(file), "--into", str(into)).return_value == 0
+    config = tomllib.loads(into.read_text())["plugin"][0]["config"]
+    assert config["url"] == "https://x.test/mcp?mode=a&api_key=${env:API_KEY}&user=${env:WHO}#top"
+
+
 def test_importing_twice_overwrites_nothing(tmp_path: Path) -> None:
     file, into = tmp_path / "client.json", tmp_path / "dsh.toml"
     file.write_text(document(one={"command": "x"}))

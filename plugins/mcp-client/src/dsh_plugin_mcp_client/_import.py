@@ -21,6 +21,8 @@ _BLOCKS: Final = ("mcpServers", "servers")
 _SECRET: Final = re.compile(r"key|token|secret|password|passwd|auth|credential|cookie", re.IGNORECASE)
 #: An argument such as ``API_KEY=…`` (behind ``docker run -e``) or ``Authorization: …`` (behind ``--header``).
 _NAMED: Final = re.compile(r"(?P<name>[A-Za-z_][\w-]*)(?P<sign>=|:\s*)(?P<value>.+)", re.DOTALL)
+#: A pair in the query of an address.
+_QUERY: Final = re.compile(r"([?&][\w.-]+=)([^&#]*)")
 
 
 class ImportProblemError(Exception):
@@ -152,7 +154,7 @@ def _config(name: str, server: Mapping[str, Any], values: _Values, file: Path) -
                 f"{subject} speaks the old SSE transport, which is not spoken here; ask for its "
                 "streamable HTTP endpoint"
             )
-        config = {"url": values.of("", server.get("url", server.get("serverUrl")))}
+        config = {"url": _address(server.get("url", server.get("serverUrl")), values)}
         headers = _texts(server.get("headers", {}), f"{subject}: 'headers'")
         if headers:
             config["headers"] = {key: values.of(key, value) for key, value in headers.items()}
@@ -160,6 +162,15 @@ def _config(name: str, server: Mapping[str, Any], values: _Values, file: Path) -
         raise ImportProblemError(f"{subject} has neither a 'command' nor a 'url'")
     config["prefix"] = f"{_row_id(name).replace('-', '_')}_"
     return config
+
+
+def _address(url: str, values: _Values) -> str:
+    """An address, with what its query names like a secret moved into the environment."""
+    rest, *pairs = _QUERY.split(url)
+    parts = [values.of("", rest)]
+    for name, value, text in zip(pairs[::3], pairs[1::3], pairs[2::3], strict=True):
+        parts += [name, values.of(name.strip("?&="), value), values.of("", text)]
+    return "".join(parts)
 
 
 def _command(server: Mapping[str, Any], values: _Values, subject: str) -> list[str]:
