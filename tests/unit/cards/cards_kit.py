@@ -47,110 +47,75 @@ PROSE: Final = "A snippet of several words that is folded between them and never
 
 
 def _calls() -> Iterator[tuple[str, Card]]:
-    yield (
-        "call_generic",
-        call_card(
-            GenericCall(
-                title="send_mail",
-                kind="other",
-                raw_input={
-                    "to": ["ada@example.org", "bob@example.org"],
-                    "subject": "Minutes",
-                    "body": "Dear all,\n\n  here they are.\n",
-                    "retries": 3,
-                    "options": {"urgent": False, "attachments": [{"name": "minutes.pdf", "pages": [1, 2, 3]}]},
-                },
-                locations=[FileLocation("minutes.pdf"), FileLocation("notes.txt", 12)],
-            )
-        ),
+    yield "call_generic", call_card(
+        GenericCall(
+            title="send_mail",
+            kind="other",
+            raw_input={
+                "to": ["ada@example.org", "bob@example.org"],
+                "subject": "Minutes",
+                "body": "Dear all,\n\n  here they are.\n",
+                "retries": 3,
+                "options": {"urgent": False, "attachments": [{"name": "minutes.pdf", "pages": [1, 2, 3]}]},
+            },
+            locations=[FileLocation("minutes.pdf"), FileLocation("notes.txt", 12)],
+        )
     )
-    yield (
-        "call_terminal",
-        call_card(
-            TerminalCall(
-                title="make test \\\n  && make install", description="Build and test. " + PROSE, cwd="/srv/app"
-            )
-        ),
+    yield "call_terminal", call_card(
+        TerminalCall(title="make test \\\n  && make install", description="Build and test. " + PROSE, cwd="/srv/app")
     )
-    yield (
-        "call_diff",
-        call_card(
-            DiffCall(
-                title="Edit greet.py",
-                diffs=[FileDiff("greet.py", OLD, NEW), FileDiff("new.txt", None, f"{WIDE * 4}\nlast line")],
-                locations=[FileLocation("greet.py", 1), FileLocation("other.py", 7)],
-            )
-        ),
+    yield "call_diff", call_card(
+        DiffCall(
+            title="Edit greet.py",
+            diffs=[FileDiff("greet.py", OLD, NEW), FileDiff("new.txt", None, f"{WIDE * 4}\nlast line")],
+            locations=[FileLocation("greet.py", 1), FileLocation("other.py", 7)],
+        )
     )
-    yield (
-        "approval",
-        approval_card(
-            ApprovalRequest(
-                SimpleNamespace(name="shell_run", arguments={"command": "rm -rf build"}),
-                "it changes files",
-                TerminalCall(title="rm -rf build", cwd="/srv/app"),
-                digest="0123456789abcdef" * 4,
-            )
-        ),
+    yield "approval", approval_card(
+        ApprovalRequest(
+            SimpleNamespace(name="shell_run", arguments={"command": "rm -rf build"}),
+            "it changes files",
+            TerminalCall(title="rm -rf build", cwd="/srv/app"),
+            digest="0123456789abcdef" * 4,
+        )
     )
 
 
 def _results() -> Iterator[tuple[str, Card]]:
     command = TerminalCall(title="make test")
-    yield (
-        "result_generic",
-        result_card(
-            GenericResult(),
-            pending=GenericCall(title="screenshot"),
-            content=[
-                {"type": "text", "text": f"The screen shows:\n{WIDE * 5}"},
-                {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
-                {"type": "audio", "data": "AAAA" * 300, "mimeType": "audio/wav"},
-                {
-                    "type": "resource",
-                    "resource": {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "inside\n"},
-                },
-                {"type": "resource_link", "uri": "https://example.org/b", "name": "b"},
-                {"type": "hologram"},
-            ],
-        ),
+    yield "result_generic", result_card(
+        GenericResult(),
+        pending=GenericCall(title="screenshot"),
+        content=[
+            {"type": "text", "text": f"The screen shows:\n{WIDE * 5}"},
+            {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
+            {"type": "audio", "data": "AAAA" * 300, "mimeType": "audio/wav"},
+            {"type": "resource", "resource": {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "inside\n"}},
+            {"type": "resource_link", "uri": "https://example.org/b", "name": "b"},
+            {"type": "hologram"},
+        ],
     )
-    yield (
-        "result_failed",
-        result_card(
-            None,
-            pending=GenericCall(title="divide"),
-            content=[{"type": "text", "text": "Error: by zero"}],
-            is_error=True,
-        ),
+    yield "result_failed", result_card(
+        None, pending=GenericCall(title="divide"), content=[{"type": "text", "text": "Error: by zero"}], is_error=True
     )
     yield "result_terminal", result_card(TerminalResult(output="ok\n\tindented\n", exit_code=0), pending=command)
-    yield (
-        "result_terminal_exit",
-        result_card(TerminalResult(title="make test, stopped", output="", exit_code=2), pending=command),
+    yield "result_terminal_exit", result_card(
+        TerminalResult(title="make test, stopped", output="", exit_code=2), pending=command
     )
-    yield (
-        "result_terminal_long",
-        result_card(
-            TerminalResult(output="".join(f"line {n}\n" for n in range(1, 501)), signal="SIGKILL"),
-            pending=command,
-            bounds=Bounds(lines=12),
-        ),
+    yield "result_terminal_long", result_card(
+        TerminalResult(output="".join(f"line {n}\n" for n in range(1, 501)), signal="SIGKILL"),
+        pending=command,
+        bounds=Bounds(lines=12),
     )
-    yield (
-        "result_diff",
-        result_card(
-            DiffResult(
-                [
-                    FileDiff("a.py", "x = 1\n", "x = 2"),
-                    FileDiff("a.py", "same\r\n", "same\n"),
-                    FileDiff(
-                        "b.py", "".join(f"{n}\n" for n in range(40)), "".join(f"{n}\n" for n in range(41) if n != 20)
-                    ),
-                ]
-            ),
-            pending=DiffCall(title="Edit two files", diffs=[]),
+    yield "result_diff", result_card(
+        DiffResult(
+            [
+                FileDiff("a.py", "x = 1\n", "x = 2"),
+                FileDiff("a.py", "same\r\n", "same\n"),
+                FileDiff("b.py", "".join(f"{n}\n" for n in range(40)), "".join(f"{n}\n" for n in range(41) if n != 20)),
+            ]
         ),
+        pending=DiffCall(title="Edit two files", diffs=[]),
     )
 
 
@@ -176,16 +141,12 @@ def _finds() -> Iterator[tuple[str, Card]]:
 
 def _hostile() -> Iterator[tuple[str, Card]]:
     yield "hostile_call", call_card(GenericCall(title=HOSTILE, raw_input={HOSTILE: HOSTILE, "deep": {"a": [HOSTILE]}}))
-    yield (
-        "hostile_output",
-        result_card(TerminalResult(title="ok\n" + HOSTILE, output=f"50 %\r60 %\n{HOSTILE}\n", signal=HOSTILE)),
+    yield "hostile_output", result_card(
+        TerminalResult(title="ok\n" + HOSTILE, output=f"50 %\r60 %\n{HOSTILE}\n", signal=HOSTILE)
     )
-    yield (
-        "hostile_bounds",
-        call_card(
-            GenericCall(title="t" * 1_000, raw_input={"text": "word " * 200, "lines": "x\n" * 200}),
-            bounds=Bounds(lines=6, columns=70),
-        ),
+    yield "hostile_bounds", call_card(
+        GenericCall(title="t" * 1_000, raw_input={"text": "word " * 200, "lines": "x\n" * 200}),
+        bounds=Bounds(lines=6, columns=70),
     )
 
 
