@@ -126,7 +126,7 @@ def within_late(
         raise
     with LateScope(before) as scope:
         scope.deadline, scope.shield = trio.current_time() + seconds, shield
-        yield from _driven(coroutine, trap)
+        yield from driven(coroutine, trap)
     return scope
 
 
@@ -140,12 +140,12 @@ def within_scoped(
             trap = coroutine.send(None)
         except StopIteration:
             return scope
-        yield from _driven(coroutine, trap)
+        yield from driven(coroutine, trap)
     return scope
 
 
-def _driven(coroutine: Coroutine[Any, Any, Any], trap: Any) -> Generator[Any, Any, None]:
-    """Run a coroutine that has begun to wait, with ``trap``, as ``await`` would."""
+def driven(coroutine: Coroutine[Any, Any, Any], trap: Any) -> Generator[Any, Any, Any]:
+    """Run a coroutine that has begun to wait, with ``trap``, as ``await`` would; give what it returns."""
     try:
         while True:
             try:
@@ -154,8 +154,8 @@ def _driven(coroutine: Coroutine[Any, Any, Any], trap: Any) -> Generator[Any, An
                 trap = coroutine.throw(error)
             else:
                 trap = coroutine.send(sent)
-    except StopIteration:
-        return
+    except StopIteration as ended:
+        return ended.value
 
 
 def _keeps_a_chain() -> bool:

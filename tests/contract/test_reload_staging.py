@@ -451,11 +451,15 @@ async def test_a_service_in_force_that_is_provided_anew_meanwhile_restarts_its_s
 
 async def test_versions_that_come_to_rest_at_one_position_are_told_apart(root: Context) -> None:
     gates = [Gate() for _ in range(3)]
-    old = root.plugin(Plugin("p", lambda ctx: gates[0].stop))
+
+    def version(gate: Gate) -> Plugin:
+        return Plugin("p", lambda ctx: gate.stop)
+
+    old = root.plugin(version(gates[0]))
     await settled(root)
     for gate in gates[1:]:
         beside = stage(root)
-        new = add(beside, root, Plugin("p", lambda ctx, gate=gate: gate.stop), old)  # type: ignore[misc]
+        new = add(beside, root, version(gate), old)
         await beside.settle()
         beside.commit()
         old = new

@@ -55,7 +55,8 @@ class Trial:
         def look(reader: Reader) -> list[tuple[str, str | None]]:
             return [(event.type, _word(event)) for event in reader.call(call_id).events]
 
-        return await self.host.ctx.get("sessions").read(look)  # type: ignore[no-any-return]
+        found: list[tuple[str, str | None]] = await self.host.ctx.get("sessions").read(look)
+        return found
 
 
 def _word(event: Any) -> str | None:

@@ -24,8 +24,7 @@ _SERVICES: Final = frozenset({"tools", "approval", "sessions", "redact", "code_r
 _IN_TEMPLATES: Final = frozenset(
     {
         *("apply", "assert_denied", "assert_failed", "assert_ok", "call", "clash_error", "config", "conftest"),
-        *("consumer", "context"),
-        "erase",
+        *("consumer", "context", "erase"),
         *("field", "frozen", "harness_error", "inject", "look_up", "name", "nothing_has_run"),
         *("open_trial", "plugin_checks", "pytest", "ran", "service", "src", "test", "tests", "tool", "undo"),
         "test_what_every_plugin_keeps_to",

@@ -49,7 +49,10 @@ async def _foresee(options: Options, output: Output, name: str, document: dict[s
         arguments = build_arguments(given, pairs, parameters, name)
         foresight = await _ask(host, name, arguments)
         told = _masked(host, _document(name, arguments, foresight))
-    output.document(told) if output.is_json else _show(output, told)
+    if output.is_json:
+        output.document(told)
+    else:
+        _show(output, told)
     return FAILED if foresight.verdict == "refuse" else SUCCESS
 
 

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T")
+from dsh_runtime.tools.scope import driven
 
 
 @types.coroutine
-def noticing(work: Coroutine[Any, Any, T], suspended: Callable[[], None]) -> Generator[Any, Any, T]:
+def noticing(work: Coroutine[Any, Any, Any], suspended: Callable[[], None]) -> Generator[Any, Any, Any]:
     """``await work``, in the same task; ``suspended`` is called right before it first waits, if it does."""
-    steps = work.__await__()
     try:
-        message = next(steps)
+        trap = work.send(None)
     except StopIteration as ended:
-        return ended.value  # type: ignore[no-any-return]
+        return ended.value
     suspended()
-    while True:
-        proceed: Callable[[Any], Any] = steps.send
-        try:
-            answer = yield message
-        except BaseException as error:
-            proceed, answer = steps.throw, error
-        try:
-            message = proceed(answer)
-        except StopIteration as ended:
-            return ended.value  # type: ignore[no-any-return]
+    return (yield from driven(work, trap))

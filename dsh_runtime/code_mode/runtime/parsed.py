@@ -6,6 +6,7 @@ So there is nothing to be remembered, and less to be looked at than in a value o
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 from dsh_hookspecs import JsonValue
@@ -33,45 +34,22 @@ def freeze_parsed(value: object, body: bytes, max_depth: int) -> JsonValue:
 def _frozen(value: Any, room: int) -> Any:
     kind = type(value)
     if kind is dict:
-        return _frozen_dict(value, room)
+        return _filled(OpenDict(value), value.items(), FrozenDict, room)
     if kind is list:
-        return _frozen_list(value, room)
+        return _filled(OpenList(value), enumerate(value), FrozenList, room)
     if (kind is int and not _LOWEST < value < ALWAYS_PRINTS) or (kind is float and value - value != 0):
         raise Unusual
     return value
 
 
-def _frozen_dict(source: dict[str, Any], room: int) -> FrozenDict:
+def _filled(out: Any, members: Iterable[tuple[Any, Any]], kind: type, room: int) -> Any:
+    """A copy with frozen members, made final."""
     if room <= 0:
         raise Unusual
-    out: Any = OpenDict(source)
-    for key, item in source.items():
-        kind = type(item)
-        if kind is str:
-            continue
-        if kind is dict:
-            out[key] = _frozen_dict(item, room - 1)
-        elif kind is list:
-            out[key] = _frozen_list(item, room - 1)
-        elif (kind is int and not _LOWEST < item < ALWAYS_PRINTS) or (kind is float and item - item != 0):
-            raise Unusual
-    out.__class__ = FrozenDict
-    return out  # type: ignore[no-any-return]
-
-
-def _frozen_list(source: list[Any], room: int) -> FrozenList:
-    if room <= 0:
-        raise Unusual
-    out: Any = OpenList(source)
-    for index, item in enumerate(source):
-        kind = type(item)
-        if kind is str:
-            continue
-        if kind is dict:
-            out[index] = _frozen_dict(item, room - 1)
-        elif kind is list:
-            out[index] = _frozen_list(item, room - 1)
-        elif (kind is int and not _LOWEST < item < ALWAYS_PRINTS) or (kind is float and item - item != 0):
-            raise Unusual
-    out.__class__ = FrozenList
-    return out  # type: ignore[no-any-return]
+    for place, member in members:
+        if type(member) is not str:
+            frozen = _frozen(member, room - 1)
+            if frozen is not member:
+                out[place] = frozen
+    out.__class__ = kind
+    return out

@@ -439,7 +439,7 @@ async def test_a_session_that_is_not_used_ends(tmp_path: Path) -> None:
     async with serving(tmp_path, max_sessions=1, session_timeout=0.2) as (served, _):
         assert (await served.post(hello())).status_code == 200
         with trio.fail_after(PATIENCE):
-            while (await served.post(hello())).status_code != 200:  # noqa: ASYNC110 - time makes it so
+            while (await served.post(hello())).status_code != 200:  # noqa: ASYNC110 - a clock is waited for
                 await trio.sleep(0.05)
 
 

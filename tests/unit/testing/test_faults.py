@@ -40,9 +40,9 @@ def run(tmp_path: Path) -> Callable[[Any], Any]:
     file.write_text(CODE)
     namespace: dict[str, Any] = {}
     exec(compile(CODE, str(file), "exec"), namespace)
-    run = namespace["run"]
+    run: Callable[[Any], Any] = namespace["run"]
     run.__dict__.update(done=namespace["done"], roots=(str(file),))
-    return run  # type: ignore[no-any-return]
+    return run
 
 
 def elsewhere() -> None:
