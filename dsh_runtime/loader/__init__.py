@@ -11,9 +11,9 @@ Imports run one way: a module may use those of the rows below its own::
     model      target
     pin
     settings   nodes
-    positions  files
+    positions  files          ownership
     errors
 
-``ownership`` says whose code a file is and ``leftovers`` what still runs. ``reload/``, ``autoreload/``, ``watchdog/``
-and ``doctor/`` look after a host that is open.
+``ownership`` says whose code a file is. Beside them ``leftovers`` says what still runs, and ``reload/``,
+``autoreload/``, ``watchdog/`` and ``doctor/`` look after a host that is open.
 """

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 
 from .errors import Location, shorten
-
-#: The host's own code: an error that it raises on purpose is about the plugin that called it.
-_HOST = os.path.dirname(os.path.dirname(__file__)) + os.sep
-_LIBRARY = os.path.join(os.path.dirname(os.__file__), "")
+from .ownership import is_host, is_python
 
 
 def summary_of(error: BaseException) -> str:
@@ -23,15 +19,12 @@ def summary_of(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> Location | None:
-    """The file and line that raised, in the plugin's code rather than in the standard library that it called."""
+    """The file and line that raised, in the plugin's code rather than in the standard library that it called.
+
+    Nor in the host's own: an error that it raises on purpose is about the plugin that called it.
+    """
     if isinstance(error, SyntaxError) and error.filename:
         return Location(error.filename, error.lineno or 1)
     frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if not _is_ours_or_python(frame.filename)]
+    theirs = [frame for frame in frames if not (is_host(frame.filename) or is_python(frame.filename))]
     return Location(theirs[-1].filename, theirs[-1].lineno or 1) if theirs else None
-
-
-def _is_ours_or_python(filename: str) -> bool:
-    if filename.startswith(("<", _HOST)):
-        return True
-    return filename.startswith(_LIBRARY) and "site-packages" not in filename
