@@ -94,9 +94,11 @@ async def test_a_start_in_time_says_nothing(write: Write, soon: None, caplog: py
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-async def test_an_interrupted_start_says_whom_it_waited_for(write: Write, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_interrupted_start_says_whom_it_waited_for(
+    write: Write, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
     """An interrupt of the command line arrives as a cancellation."""
-    with trio.move_on_after(0.05):
+    with trio.move_on_after(5):
         async with open_host(config(str(write("late.py", FOREVER)))):
             pytest.fail("it has started")
     assert "the start is given up while it waits for plugin 'late' (loading)" in caplog.messages
